@@ -1,0 +1,38 @@
+# `make demo` and `make test` need Python 3.11+, make and git; everything else they install into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+EXTRA ?= dev
+
+.PHONY: demo test lint format screenshots clean
+.DEFAULT_GOAL := demo
+
+# Two environments in one folder: `demo` installs the program, `test` adds the development tools.
+.venv/.demo: pyproject.toml constraints.txt
+	@./.ci/setup $(PYTHON) .
+	@touch $@
+
+.venv/.dev: pyproject.toml constraints.txt
+	@./.ci/setup $(PYTHON) '.[dev]'
+	@touch $@ .venv/.demo
+
+demo: .venv/.demo
+	$(BIN)/taskinbox demo
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+lint: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+screenshots: .venv/.dev
+	$(BIN)/python screenshots/make.py
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The only place where mcp_client meets storage. No Textual here."""

@@ -1,0 +1,186 @@
+"""What a screen or a command may ask of the engine, and what it gets back.
+
+This module imports nothing heavy, so that a screen can be drawn before the network parts are loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from storage.records import QuestionRecord, TaskKey
+
+Failure = Literal["unreachable", "refused", "faulty", "sign-in", "unknown-server", "unknown-task", "invalid", "closed"]
+"""``refused``: the server answered with an error. ``faulty``: it broke the protocol. ``closed``: the question is no
+longer open."""
+
+
+class EngineError(Exception):
+    """A command could not be carried out; the message says what happened, to which server, and what to do next."""
+
+    def __init__(self, failure: Failure, message: str) -> None:
+        super().__init__(message)
+        self.failure = failure
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """A tool as a server lists it. Every string is the server's."""
+
+    name: str
+    title: str | None
+    description: str | None
+    input_schema: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+    """Claims of the server about the tool: never more than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolListing:
+    """A server's tools, and what was wrong with those left out."""
+
+    tools: tuple[ToolInfo, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """What became of a call."""
+
+    kind: Literal["task", "complete", "input_required", "failed", "unknown"]
+    """``failed``: the server answered with an error. ``unknown``: it may or may not have begun; a person decides."""
+    key: TaskKey
+    """The task, where there is one; else the call."""
+    result_json: str | None = None
+    error_json: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's answer to one question."""
+
+    question: QuestionRecord
+    """The question exactly as it was shown."""
+    action: Literal["accept", "decline", "cancel"]
+    content_json: str | None = None
+    """For an accepted form: the content, exactly as it will be sent; ``None`` for URL mode and the other actions."""
+
+    @property
+    def response_json(self) -> str:
+        """Return the response exactly as it is sent: ``{"action": …, "content": …}``."""
+        if self.action == "accept" and self.content_json is not None:
+            return f'{{"action": "accept", "content": {self.content_json}}}'
+        return f'{{"action": "{self.action}"}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of an answer by the time the command returned."""
+
+    state: Literal["acknowledged", "saved", "waiting", "refused", "withdrawn", "unknown"]
+    """``acknowledged``: the server has it (for a call: the call went on). ``saved``: durable, and delivered when the
+    server can be reached. ``waiting``: a call goes on once its other questions are answered, too. ``refused``: the
+    server said no; the question is open again. ``withdrawn``: the question changed or vanished; nothing was sent.
+    ``unknown``: a call was repeated with the answers and its outcome is not known."""
+    message: str | None = None
+    outcome: CallOutcome | None = None
+    """For a call: what it answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """What `test_server` found."""
+
+    name: str
+    title: str
+    """The server's own name and version."""
+    versions: tuple[str, ...]
+    has_tasks: bool
+    tools: int
+    instructions: str | None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed since the last time a listener was told."""
+
+    tasks: frozenset[TaskKey] = frozenset()
+    servers: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.tasks or self.servers)
+
+
+class Engine(Protocol):
+    """The verbs. Each raises `EngineError` and nothing else that a user or a server can cause.
+
+    All of them work whether or not `run` is running: without it, `answer` and `cancel` deliver once by themselves.
+    """
+
+    async def run(self) -> None:
+        """Watch every active task and deliver saved answers until cancelled."""
+
+    async def call(
+        self, server: str, tool: str, arguments_json: str, *, on_progress: Callable[[str], None] | None = None
+    ) -> CallOutcome:
+        """Call a tool: durable before it is sent, never repeated by itself."""
+
+    async def call_again(self, call: TaskKey) -> CallOutcome:
+        """Repeat a call whose outcome is unknown, because a person decided to."""
+
+    async def track(self, server: str, task_id: str, *, handle_json: str | None = None) -> TaskKey:
+        """Keep a task made elsewhere; its server is asked for it once."""
+
+    async def answer(self, task: TaskKey, answers: Sequence[Answer]) -> Delivery:
+        """Save the answers, then deliver them; returns when the server has acknowledged or can't be reached.
+
+        Raises `EngineError` ``closed`` when a question is not open any more, or is not the one that was shown:
+        then nothing was saved.
+        """
+
+    async def send_again(self, question_id: int) -> Delivery:
+        """Send the same answer once more: for a server that lost one it had acknowledged."""
+
+    async def cancel(self, task: TaskKey) -> str:
+        """Ask the server to cancel; returns words for a person. For a call: give it up here, nothing is sent."""
+
+    async def refresh(self, task: TaskKey) -> None:
+        """Look at a task once, now."""
+
+    async def archive(self, task: TaskKey) -> None:
+        """Put a task away; new activity brings it back."""
+
+    async def unarchive(self, task: TaskKey) -> None:
+        """Bring a task back."""
+
+    async def forget(self, task: TaskKey) -> None:
+        """Delete our record of a task; its server is told nothing."""
+
+    async def save_draft(self, question_id: int, draft_json: str | None) -> None:
+        """Keep what has been typed so far (``None``: nothing)."""
+
+    async def tools(self, server: str) -> ToolListing:
+        """List a server's tools."""
+
+    async def test_server(self, server: str) -> ServerReport:
+        """Contact a server and say what it is."""
+
+    async def reload_servers(self) -> None:
+        """Read the servers file again."""
+
+    def listen(self, listener: Callable[[Changes], None]) -> Callable[[], None]:
+        """Call *listener* on the event loop with what changed, coalesced; returns a function that ends it."""
+
+    async def wait_for(self, task: TaskKey, until: Literal["input", "end"]) -> None:
+        """Return when the task needs input (only for ``input``) or is over; needs `run` beside it."""
+
+    async def aclose(self) -> None:
+        """End all work and close the store; what is saved is saved."""
+
+
+EngineFactory = Callable[[], Awaitable[Engine]]
+"""Imports the network parts and opens the engine; called after the first paint."""
