@@ -1,0 +1,185 @@
+"""A real pseudo-terminal with a screen in memory: the program runs as it does for a person.
+
+Waiting is on what the program draws, never on time: every chunk it writes wakes the waiters.
+"""
+
+from __future__ import annotations
+
+import codecs
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import pyte
+
+KEYS: Final = {
+    "enter": "\r",
+    "tab": "\t",
+    "shift+tab": "\x1b[Z",
+    "escape": "\x1b",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "pageup": "\x1b[5~",
+    "pagedown": "\x1b[6~",
+    "backspace": "\x7f",
+    "space": " ",
+}
+
+# pyte prints what it does not know of some sequences that are for other terminals: modes asked for (CSI ? … $ p),
+# the keyboard protocol (CSI > … u, CSI < u, CSI = … u), and the version question (CSI > q).
+_FOREIGN: Final = re.compile(rb"\x1b\[(?:\?[0-9;]*\$p|[><=?][0-9;]*[uq])")
+_FOREIGN_START: Final = re.compile(rb"\x1b(?:\[[><=?0-9;$]*)?$")
+
+
+def key(name: str) -> str:
+    """Return what a terminal sends for a key: a name from `KEYS`, ``ctrl+x``, or the text itself."""
+    if name.startswith("ctrl+") and len(name) == 6:
+        return chr(ord(name[5].upper()) - 64)
+    return KEYS.get(name, name)
+
+
+class Terminal:
+    """A program in a pseudo-terminal of *columns* × *rows*."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        columns: int = 120,
+        rows: int = 36,
+    ) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self.raw = bytearray()
+        self._stream = pyte.Stream(self.screen)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = b""
+        self._changed = threading.Condition()
+        self._over = False
+        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})}
+        environment.pop("NO_COLOR", None)
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen(
+            list(argv), stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+        )
+        os.close(slave)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                ready, _, _ = select.select([self._master], [], [], 0.5)
+                chunk = os.read(self._master, 65536) if ready else None
+            except (OSError, ValueError):
+                chunk = b""
+            if chunk is None:
+                continue
+            with self._changed:
+                if not chunk:
+                    self._over = True
+                    self._changed.notify_all()
+                    return
+                self.raw += chunk
+                data = self._held + chunk
+                partial = _FOREIGN_START.search(data)
+                self._held = data[partial.start() :] if partial else b""
+                data = data[: partial.start()] if partial else data
+                self._stream.feed(self._decoder.decode(_FOREIGN.sub(b"", data)))
+                self._changed.notify_all()
+
+    def text(self) -> str:
+        """Return what is on the screen now, line by line, without trailing spaces."""
+        with self._changed:
+            return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def send(self, *keys: str) -> None:
+        """Press *keys*: names as in `key`, or text."""
+        for name in keys:
+            os.write(self._master, key(name).encode())
+
+    def wait_until(self, holds: Callable[[str], bool], what: str = "the condition", timeout: float = 20) -> str:
+        """Return the screen once *holds* says yes of it; fails with the screen in the message."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while True:
+                shown = "\n".join(line.rstrip() for line in self.screen.display)
+                if holds(shown):
+                    return shown
+                left = deadline - time.monotonic()
+                if self._over or left <= 0:
+                    why = "the program ended" if self._over else f"{timeout:g} s went by"
+                    raise AssertionError(f"waiting for {what}: {why}; the screen was\n{shown}")
+                self._changed.wait(left)
+
+    def wait_for(self, *texts: str, timeout: float = 20) -> str:
+        """Return the screen once it shows every one of *texts*."""
+        return self.wait_until(lambda s: all(t in s for t in texts), f"{texts!r}", timeout)
+
+    def wait_gone(self, text: str, timeout: float = 20) -> str:
+        """Return the screen once it does not show *text* any more."""
+        return self.wait_until(lambda s: text not in s, f"{text!r} to go", timeout)
+
+    def press_until(self, name: str, holds: Callable[[str], bool], presses: int = 60) -> str:
+        """Press a key, look, and press again until *holds*: for walks whose length depends on the layout."""
+        for _ in range(presses):
+            with self._changed:
+                before = len(self.raw)
+            self.send(name)
+            with self._changed:
+                self._changed.wait_for(lambda: len(self.raw) > before or self._over, 2)  # noqa: B023
+            shown = self.text()
+            if holds(shown):
+                return shown
+        raise AssertionError(f"{presses} × {name} did not do it; the screen was\n{self.text()}")
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the window another size."""
+        with self._changed:
+            self.screen.resize(rows, columns)
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        os.killpg(self.process.pid, signal.SIGWINCH)
+
+    def kill(self) -> None:
+        """End the program at once, as a power cut would."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(10)
+
+    def wait_ended(self, timeout: float = 20) -> int:
+        """Return the exit code once the program has ended by itself."""
+        return self.process.wait(timeout)
+
+    def close(self) -> None:
+        """End the program and the terminal."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait(10)
+        self._thread.join(5)
+        try:
+            os.close(self._master)
+        except OSError:
+            pass
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
