@@ -1,0 +1,101 @@
+"""The opaque state of a call that stopped at questions: signed, bound to the call, and short-lived.
+
+Nothing about such a call is stored. What a client brings back is an attacker's input until its signature, its
+expiry and the call it belongs to have been checked (the specification's page on multi round-trip requests).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from app.demo_server.errors import INVALID_PARAMS, RpcError, ServeError
+from app.paths import private_folder
+
+LIFETIME_MS: Final = 24 * 3600 * 1000
+"""How long a person may take to answer: overnight is normal."""
+
+
+class Seal:
+    """Makes and checks request states with one key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    @classmethod
+    def open(cls, path: Path) -> Seal:
+        """Use the key at *path*, making it where it is missing; a restart must honour what was handed out.
+
+        Raises:
+            ServeError: the file can't be read or written, or is no key.
+        """
+        try:
+            private_folder(path.parent)
+            # Written aside and linked into place: a crash can't leave half a key, nor two starts two keys.
+            if not path.exists():
+                draft = path.with_name(f"{path.name}.{os.getpid()}")
+                descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(os.urandom(32))
+                    file.flush()
+                    os.fsync(file.fileno())
+                try:
+                    os.link(draft, path)
+                except FileExistsError:
+                    pass
+                draft.unlink()
+            key = path.read_bytes()
+        except OSError as error:
+            raise ServeError(f"the demo service's key at {path} can't be used: {error}") from error
+        if len(key) != 32:
+            raise ServeError(f"{path} is not a key of the demo service; remove it to have a new one made")
+        return cls(key)
+
+    def make(self, tool: str, arguments: Mapping[str, Any], now_ms: int) -> str:
+        """Return a state for this call."""
+        payload = json.dumps({"call": _digest(tool, arguments), "until": now_ms + LIFETIME_MS}).encode()
+        return f"{_encode(payload)}.{_encode(self._sign(payload))}"
+
+    def check(self, state: object, tool: str, arguments: Mapping[str, Any], now_ms: int) -> None:
+        """Raise `RpcError` (-32602) unless *state* was made here, for this call, and is still good."""
+        payload = self._verified(state)
+        if payload["call"] != _digest(tool, arguments):
+            raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
+        if payload["until"] < now_ms:
+            raise RpcError(INVALID_PARAMS, "requestState has expired; call the tool again")
+
+    def _verified(self, state: object) -> dict[str, Any]:
+        refused = RpcError(INVALID_PARAMS, "requestState was not made by this service")
+        if not isinstance(state, str):
+            raise refused
+        head, _, tail = state.partition(".")
+        try:
+            payload, signature = _decode(head), _decode(tail)
+        except (binascii.Error, ValueError):
+            raise refused from None
+        if not hmac.compare_digest(signature, self._sign(payload)):
+            raise refused
+        verified: dict[str, Any] = json.loads(payload)
+        return verified
+
+    def _sign(self, payload: bytes) -> bytes:
+        return hmac.digest(self._key, payload, "sha256")
+
+
+def _digest(tool: str, arguments: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([tool, arguments], sort_keys=True).encode()).hexdigest()
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _decode(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

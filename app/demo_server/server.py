@@ -1,0 +1,163 @@
+"""The process: an application for tests, and `serve` for people."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Generator
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from app.demo_server.errors import ServeError
+from app.demo_server.request_state import Seal
+from app.demo_server.service import Service
+from app.demo_server.store import Store
+from app.demo_server.tools import tools_named
+from app.demo_server.wire import Endpoint
+from app.demo_server.worker import Worker
+
+HOST: Final = "127.0.0.1"
+PATH: Final = "/mcp"
+STEP_SECONDS: Final = 1.5
+"""Slow enough that a person sees a task move."""
+POLL_INTERVAL_MS: Final = 1000
+
+
+def build_app(
+    data: Path,
+    tools: str = "demo",
+    *,
+    step_seconds: float = STEP_SECONDS,
+    poll_ms: int = POLL_INTERVAL_MS,
+    run_worker: bool = True,
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    token: Callable[[], str] = lambda: secrets.token_hex(16),
+    stopped: Callable[[], None] = lambda: None,
+) -> Starlette:
+    """Return the application over the folder *data*.
+
+    With *run_worker* off nothing moves until a test does ``await app.state.worker.step()``. *stopped* is told
+    when the worker ends by itself, which it does only when the store can't be written.
+
+    Raises:
+        ServeError: the folder can't be used, or there is no such set of tools.
+    """
+    toolset = tools_named(tools)
+    store = Store.open(data / "tasks.db")
+    worker = Worker(store, toolset, step_ms=round(step_seconds * 1000), now_ms=now_ms, token=token)
+    seal = Seal.open(data / "request-state.key")
+    service = Service(store, toolset, seal, poll_ms=poll_ms, now_ms=now_ms, token=token, wake=worker.wake)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        running = asyncio.create_task(worker.run()) if run_worker else None
+        if running is not None:
+            running.add_done_callback(lambda ended: None if ended.cancelled() else stopped())
+        try:
+            yield
+        finally:
+            if running is not None:
+                running.cancel()
+                await asyncio.wait([running])
+            store.close()
+
+    app = Starlette(routes=[Route(PATH, Endpoint(service).post, methods=["POST"])], lifespan=lifespan)
+    app.state.worker = worker
+    return app
+
+
+def serve(
+    port: int,
+    data: Path,
+    tools: str,
+    ready: Callable[[str], None],
+    *,
+    step_seconds: float = STEP_SECONDS,
+    poll_ms: int = POLL_INTERVAL_MS,
+) -> None:
+    """Serve on this machine until SIGINT or SIGTERM; a *port* of 0 is a free one.
+
+    *ready* gets the endpoint's URL once connections are accepted.
+
+    Raises:
+        ServeError: the port or the folder can't be used, there is no such set of tools, or the data can no
+            longer be written.
+    """
+    listener = _listen(port)
+    server: _Server | None = None
+    broken = False
+
+    def stop() -> None:
+        nonlocal broken
+        broken = True
+        if server is not None:
+            server.should_exit = True
+
+    try:
+        app = build_app(data, tools, step_seconds=step_seconds, poll_ms=poll_ms, stopped=stop)
+        config = uvicorn.Config(
+            app,
+            lifespan="on",
+            ws="none",
+            http="h11",
+            loop="asyncio",
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+        server = _Server(config, lambda: ready(f"http://{HOST}:{listener.getsockname()[1]}{PATH}"))
+        server.run(sockets=[listener])
+    finally:
+        listener.close()
+    if broken:
+        raise ServeError(f"the demo service stopped: its data in {data} could not be written")
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        # Now, not when the server starts: two sockets may be bound to one port, and the second fails late.
+        listener.listen(128)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise ServeError(
+            f"port {port} on {HOST} can't be used: {getattr(error, 'strerror', error)}"
+        ) from error
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, saying when it is ready, and ending without raising the signal that ended it again."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
