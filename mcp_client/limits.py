@@ -1,0 +1,29 @@
+"""How much of a server's time and output is taken before a request is given up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on one server's replies; every one of them ends in an `McpError`, never in exhausted memory."""
+
+    reply_bytes: int = 16 * 1024 * 1024
+    """Bytes of one reply, notifications on its stream included, counted after decompression."""
+    request_seconds: float = 60.0
+    """From the first attempt to connect to the last byte of the reply."""
+    call_seconds: float = 300.0
+    """The same for a request that runs a tool."""
+    connect_seconds: float = 10.0
+    """For one connection, TLS included."""
+    depth: int = 128
+    """Nesting of arrays and objects in a reply."""
+    pages: int = 100
+    """Pages of one list."""
+    tools: int = 10_000
+    """Tools of one list."""
+    redirects: int = 3
+    """Redirects followed, all to the same origin."""
+    connections: int = 20
+    """Connections open to one server at the same time."""
