@@ -11,13 +11,16 @@ from typing import Any, Literal, Protocol
 
 from storage.records import QuestionRecord, TaskKey
 
-Failure = Literal["unreachable", "refused", "faulty", "sign-in", "unknown-server", "unknown-task", "invalid", "closed"]
-"""``refused``: the server answered with an error. ``faulty``: it broke the protocol. ``closed``: the question is no
-longer open."""
+Failure = Literal[
+    "unreachable", "refused", "faulty", "sign-in", "unknown-server", "unknown-task", "invalid", "closed"
+]
+"""``refused``: the server answered with an error. ``faulty``: it broke the protocol. ``closed``: the question
+is no longer open."""
 
 
 class EngineError(Exception):
-    """A command could not be carried out; the message says what happened, to which server, and what to do next."""
+    """A command could not be carried out; the message says what happened, to which server, and what to do
+    next."""
 
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
@@ -50,7 +53,10 @@ class CallOutcome:
     """What became of a call."""
 
     kind: Literal["task", "complete", "input_required", "failed", "unknown"]
-    """``failed``: the server answered with an error. ``unknown``: it may or may not have begun; a person decides."""
+    """``failed``: the server answered with an error.
+
+    ``unknown``: it may or may not have begun; a person decides.
+    """
     key: TaskKey
     """The task, where there is one; else the call."""
     result_json: str | None = None
@@ -66,7 +72,8 @@ class Answer:
     """The question exactly as it was shown."""
     action: Literal["accept", "decline", "cancel"]
     content_json: str | None = None
-    """For an accepted form: the content, exactly as it will be sent; ``None`` for URL mode and the other actions."""
+    """For an accepted form: the content, exactly as it will be sent; ``None`` for URL mode and the other
+    actions."""
 
     @property
     def response_json(self) -> str:
@@ -81,10 +88,11 @@ class Delivery:
     """What became of an answer by the time the command returned."""
 
     state: Literal["acknowledged", "saved", "waiting", "refused", "withdrawn", "unknown"]
-    """``acknowledged``: the server has it (for a call: the call went on). ``saved``: durable, and delivered when the
-    server can be reached. ``waiting``: a call goes on once its other questions are answered, too. ``refused``: the
-    server said no; the question is open again. ``withdrawn``: the question changed or vanished; nothing was sent.
-    ``unknown``: a call was repeated with the answers and its outcome is not known."""
+    """``acknowledged``: the server has it (for a call: the call went on). ``saved``: durable, and delivered
+    when the server can be reached. ``waiting``: a call goes on once its other questions are answered, too.
+    ``refused``: the server said no; the question is open again. ``withdrawn``: the question changed or
+    vanished; nothing was sent. ``unknown``: a call was repeated with the answers, its outcome is not known.
+    """
     message: str | None = None
     outcome: CallOutcome | None = None
     """For a call: what it answered."""
@@ -118,7 +126,8 @@ class Changes:
 class Engine(Protocol):
     """The verbs. Each raises `EngineError` and nothing else that a user or a server can cause.
 
-    All of them work whether or not `run` is running: without it, `answer` and `cancel` deliver once by themselves.
+    All of them work whether or not `run` is running: without it, `answer` and `cancel` deliver once by
+    themselves.
     """
 
     async def run(self) -> None:
@@ -138,15 +147,18 @@ class Engine(Protocol):
     async def answer(self, task: TaskKey, answers: Sequence[Answer]) -> Delivery:
         """Save the answers, then deliver them; returns when the server has acknowledged or can't be reached.
 
-        Raises `EngineError` ``closed`` when a question is not open any more, or is not the one that was shown:
-        then nothing was saved.
+        Raises `EngineError` ``closed`` when a question is not open any more, or is not the one that was
+        shown: then nothing was saved.
         """
 
     async def send_again(self, question_id: int) -> Delivery:
         """Send the same answer once more: for a server that lost one it had acknowledged."""
 
     async def cancel(self, task: TaskKey) -> str:
-        """Ask the server to cancel; returns words for a person. For a call: give it up here, nothing is sent."""
+        """Ask the server to cancel; returns words for a person.
+
+        For a call: give it up here, nothing is sent.
+        """
 
     async def refresh(self, task: TaskKey) -> None:
         """Look at a task once, now."""
