@@ -1,0 +1,146 @@
+"""Between database rows and records; and the one place where a task's section is decided."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Final
+
+from storage.connection import Connection, Row
+from storage.records import (
+    EventRecord,
+    QuestionRecord,
+    Section,
+    ServerRecord,
+    TaskKey,
+    TaskRecord,
+    TaskRow,
+    TaskState,
+    Tracking,
+)
+
+STATE_TEXTS: Final = ("result_json", "error_json", "snapshot_json")
+"""The fields of a state that are kept beside the task, since they are long."""
+
+STATE_COLUMNS: Final = tuple(field.name for field in fields(TaskState) if field.name not in STATE_TEXTS)
+"""The fields of a state that are columns of the task, under the same names."""
+
+POLL_MARKS: Final = frozenset({"last_updated_at", "snapshot_json", "observed_by", "poll_interval_ms"})
+"""The fields that may differ at every look while nothing happened."""
+
+_IDENTITY: Final = ("server", "id", "kind", "method", "tool", "section", "open_questions")
+_TIMES: Final = ("added_at", "changed_at", "archived_at")
+
+
+def _columns(table: str, names: tuple[str, ...]) -> str:
+    return ", ".join(f"{table}.{name}" for name in names)
+
+
+_ROW_COLUMNS: Final = _columns("tasks", _IDENTITY + _TIMES + STATE_COLUMNS)
+_STATE_AT: Final = len(_IDENTITY) + len(_TIMES)
+_TEXTS_AT: Final = _STATE_AT + len(STATE_COLUMNS)
+
+SELECT_ROWS: Final = f"SELECT {_ROW_COLUMNS} FROM tasks"
+"""Followed by a WHERE; read with `task_row`."""
+
+SELECT_TASKS: Final = (
+    f"SELECT {_ROW_COLUMNS}, {_columns('texts', STATE_TEXTS)}, texts.params_json, tasks.origin_call, tasks.owner, "
+    "tasks.number FROM tasks JOIN texts ON texts.task = tasks.number"
+)
+"""Followed by a WHERE; read with `task_record`; the last column is the task's number."""
+
+_QUESTION_NAMES: Final = tuple(
+    field.name for field in fields(QuestionRecord) if field.name not in ("id", "task")
+)
+
+SELECT_QUESTIONS: Final = (
+    f"SELECT questions.id, tasks.server, tasks.id, {_columns('questions', _QUESTION_NAMES)} "
+    "FROM questions JOIN tasks ON tasks.number = questions.task"
+)
+"""Followed by a WHERE; read with `question_record`."""
+
+SELECT_EVENTS: Final = "SELECT seq, at, server, task_id, kind, data_json FROM events"
+"""Followed by a WHERE; read with `event_record`."""
+
+SELECT_SERVERS: Final = "SELECT name, state, since, message, info_json, checked_at FROM servers"
+"""Read with `server_record`."""
+
+
+def section_of(*, archived_at: int | None, tracking: Tracking, open_questions: int) -> Section:
+    """Return the section a task stands in."""
+    if archived_at is not None:
+        return "archived"
+    if tracking in ("lost", "stopped"):
+        return "lost"
+    if tracking == "ended":
+        return "finished"
+    return "needs-you" if open_questions else "running"
+
+
+def place_of(section: Section, *, waiting_since: int | None, added_at: int, changed_at: int) -> int:
+    """Return a task's place in its section: the list is in ascending order of it.
+
+    Needs you: the longest waiting first. Running: the newest first. The others: the last changed first.
+    """
+    if section == "needs-you":
+        return waiting_since or 0
+    return -added_at if section == "running" else -changed_at
+
+
+def replace_in_list(connection: Connection, number: int) -> None:
+    """Work out a task's count of open questions, section and place anew, and store them."""
+    row = connection.one(
+        "SELECT archived_at, tracking, added_at, changed_at, became, section, place, open_questions, "
+        "(SELECT count(*) FROM questions WHERE task = number AND state IN ('open', 'refused')), "
+        "(SELECT min(asked_at) FROM questions WHERE task = number AND state IN ('open', 'refused')) "
+        "FROM tasks WHERE number = ?",
+        (number,),
+    )
+    assert row is not None
+    archived_at, tracking, added_at, changed_at, became, *stored, open_questions, waiting_since = row
+    section: Section | None = section_of(
+        archived_at=archived_at, tracking=tracking, open_questions=open_questions
+    )
+    assert section is not None
+    place = place_of(section, waiting_since=waiting_since, added_at=added_at, changed_at=changed_at)
+    if became is not None:
+        section = None  # in no list: the task it became stands there
+    if stored != [section, place, open_questions]:
+        connection.run(
+            "UPDATE tasks SET section = ?, place = ?, open_questions = ? WHERE number = ?",
+            (section, place, open_questions, number),
+        )
+
+
+def _state(row: Row, texts: Row = (None, None, None)) -> TaskState:
+    values = dict(zip(STATE_COLUMNS, row[_STATE_AT:_TEXTS_AT], strict=True))
+    values["is_error"] = bool(values["is_error"])
+    return TaskState(**values, **dict(zip(STATE_TEXTS, texts, strict=True)))
+
+
+def task_row(row: Row) -> TaskRow:
+    """Read a row of `SELECT_ROWS`."""
+    values: Row = (TaskKey(row[0], row[1]), *row[2:_STATE_AT], _state(row))
+    return TaskRow(*values)
+
+
+def task_record(row: Row) -> TaskRecord:
+    """Read a row of `SELECT_TASKS`."""
+    texts_end = _TEXTS_AT + len(STATE_TEXTS)
+    state = _state(row, row[_TEXTS_AT:texts_end])
+    values: Row = (TaskKey(row[0], row[1]), *row[2:_STATE_AT], state, *row[texts_end : texts_end + 3])
+    return TaskRecord(*values)
+
+
+def question_record(row: Row) -> QuestionRecord:
+    """Read a row of `SELECT_QUESTIONS`."""
+    return QuestionRecord(row[0], TaskKey(row[1], row[2]), *row[3:])
+
+
+def event_record(row: Row) -> EventRecord:
+    """Read a row of `SELECT_EVENTS`."""
+    return EventRecord(*row)
+
+
+def server_record(row: Row) -> ServerRecord:
+    """Read a row of `SELECT_SERVERS`."""
+    return ServerRecord(*row)
