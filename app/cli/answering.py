@@ -1,0 +1,248 @@
+"""``answer``: one question, answered exactly as it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import click
+
+from app.cli.calling import finish_outcome
+from app.cli.exits import CommandError, Exit, usage
+from app.cli.output import clock_words, json_line, words
+from app.cli.parts import Parts, load, resolve, run_async
+from app.cli.tasks import json_option
+from app.engine.commands import Answer, Delivery
+from app.text import inert, inert_line
+from storage.records import QuestionRecord, Reader, TaskKey
+
+DELIVERED: Final[dict[str, tuple[Exit, str]]] = {
+    "acknowledged": (Exit.DONE, "Sent, and acknowledged by the server."),
+    "saved": (
+        Exit.UNREACHABLE,
+        "Saved, but the server can't be reached; whichever taskinbox runs next delivers it.",
+    ),
+    "waiting": (Exit.DONE, "Saved; the call goes on when its other questions are answered, too."),
+    "refused": (Exit.FAILED, "The server refused the answer; the question is open again."),
+    "withdrawn": (Exit.UNKNOWN, "The question changed or vanished; nothing was sent."),
+    "unknown": (Exit.FAILED, "The answer was sent with the call, and what became of it is not known."),
+}
+ACTIONS: Final[dict[str, Literal["accept", "decline", "cancel"]]] = {
+    "accept": "accept",
+    "decline": "decline",
+    "dismiss": "cancel",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the command line says to a question."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: str | None
+    """The value of ``--accept``; ``None``: by fields."""
+    fields: tuple[str, ...]
+    nulls: tuple[str, ...]
+    explicit: bool
+    """Whether anything was said at all."""
+
+
+@click.command()
+@click.argument("task")
+@click.argument("key", required=False)
+@click.option("--field", "fields", multiple=True, metavar="NAME=TEXT", help="Fill in a field. Repeatable.")
+@click.option("--null", "nulls", multiple=True, metavar="NAME", help="Set a field to null. Repeatable.")
+@click.option("--accept", metavar="JSON", help="Accept with this content (@FILE and - work, too).")
+@click.option("--defaults", is_flag=True, help="Accept with every field left as it is.")
+@click.option("--decline", is_flag=True, help="Say no.")
+@click.option("--dismiss", is_flag=True, help="Close the question without a choice.")
+@click.option("--dry-run", is_flag=True, help="Print the exact response, send nothing.")
+@json_option
+@click.pass_obj
+def answer(
+    parts: Parts,
+    task: str,
+    key: str | None,
+    fields: tuple[str, ...],
+    nulls: tuple[str, ...],
+    accept: str | None,
+    defaults: bool,
+    decline: bool,
+    dismiss: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Answer a question of TASK; KEY may be left out when exactly one is open.
+
+    Text given with --field becomes what the question asks for, as on the screen; a field not named is
+    untouched.
+    """
+    said = _said(fields, nulls, accept, defaults=defaults, decline=decline, dismiss=dismiss)
+    with parts.reader() as reader:
+        task_key = resolve(reader, task)
+        question = find_question(parts, reader, task_key, key, may_look=not dry_run)
+        reply = compose(question, said)
+        if dry_run:
+            from app.cli.shapes import plain_json
+
+            json_line(plain_json(reply.response_json))
+            return
+        if not said.explicit:
+            raise usage(
+                "This would accept the question with every field left as it is; say so with --defaults, "
+                "or use --field NAME=TEXT, --accept JSON, --decline or --dismiss."
+            )
+        raise click.exceptions.Exit(_deliver(parts, reader, task_key, reply, as_json=as_json))
+
+
+def _said(
+    fields: tuple[str, ...],
+    nulls: tuple[str, ...],
+    accept: str | None,
+    *,
+    defaults: bool,
+    decline: bool,
+    dismiss: bool,
+) -> Said:
+    by_field = bool(fields or nulls)
+    ways = {
+        "--field/--null": by_field,
+        "--accept": accept is not None,
+        "--defaults": defaults,
+        "--decline": decline,
+        "--dismiss": dismiss,
+    }
+    used = [name for name, is_used in ways.items() if is_used]
+    if len(used) > 1:
+        raise usage(f"{' and '.join(used)} are different answers; give one.")
+    action = ACTIONS["decline" if decline else "dismiss" if dismiss else "accept"]
+    return Said(action, accept, fields, nulls, explicit=bool(used))
+
+
+def find_question(
+    parts: Parts, reader: Reader, task: TaskKey, key: str | None, *, may_look: bool
+) -> QuestionRecord:
+    """Return the open question that is meant; the server is asked once when we know of none.
+
+    Raises `CommandError`: unknown when there is no such open question, usage when several are open.
+    """
+    questions = reader.questions(task)
+    record = load(reader, task)
+    known = [q for q in questions if key is None or q.key == key]
+    unseen = not any(q.is_open for q in known) and (key is None or not known)
+    if may_look and unseen and record.kind == "task" and record.state.tracking == "active":
+        run_async(_look(parts, task))
+        questions = reader.questions(task)
+        known = [q for q in questions if key is None or q.key == key]
+    open_ones = [q for q in known if q.is_open]
+    if len(open_ones) == 1 or (open_ones and key is not None):
+        return open_ones[-1]
+    name = inert_line(str(task))
+    if open_ones:
+        keys = "\n".join(f"  {inert_line(q.key)}" for q in open_ones)
+        raise usage(f"{name} has {len(open_ones)} open questions; say which:\n{keys}")
+    if key is not None and not known:
+        listed = ", ".join(inert_line(q.key) for q in questions if q.is_open) or "none"
+        raise CommandError(Exit.UNKNOWN, f"{name} has no question {inert_line(key)!r}; open: {listed}.")
+    if not known:
+        raise CommandError(Exit.UNKNOWN, f"{name} has no open question.")
+    raise CommandError(Exit.UNKNOWN, "\n".join(f"{name}: {_became(q)}" for q in known))
+
+
+async def _look(parts: Parts, task: TaskKey) -> None:
+    async with parts.engine() as engine:
+        await engine.refresh(task)
+
+
+def _became(question: QuestionRecord) -> str:
+    """Say what became of a question that is not open any more."""
+    from app.cli.shapes import plain_json
+
+    key = inert_line(question.key)
+    if question.state == "withdrawn":
+        return f"{key} is not asked any more (withdrawn {clock_words(question.closed_at)})."
+    state = {
+        "queued": "saved, and not sent yet",
+        "sent": "sent, and not acknowledged yet",
+        "acknowledged": f"acknowledged {clock_words(question.acknowledged_at)}",
+        "settled": f"settled {clock_words(question.closed_at)}",
+    }.get(question.state, question.state)
+    given = plain_json(question.response_json or "null")
+    shown = given if len(given) <= 200 else f"{given[:200]}…"
+    by = f" by {inert_line(question.answered_by)}" if question.answered_by else ""
+    return f"{key} was answered{by} already: {shown} ({state})."
+
+
+def compose(question: QuestionRecord, said: Said) -> Answer:
+    """Return the answer to *question*; raises `CommandError` (usage) when it is not valid, field by field."""
+    from app.cli.shapes import parsed
+
+    name = f"{inert_line(str(question.task))} {inert_line(question.key)}"
+    request = parsed(question.request_json)
+    params = request.get("params") if isinstance(request, dict) else None
+    params = params if isinstance(params, dict) else {}
+    mode = params.get("mode", "form")
+    if question.method != "elicitation/create" or mode not in ("form", "url"):
+        kind = question.method if question.method != "elicitation/create" else f"elicitation mode {mode}"
+        raise usage(
+            f"{name}: this installation does not answer {inert_line(str(kind))}; the task waits on, "
+            f"and `taskinbox cancel {inert_line(question.task.id)}` ends it."
+        )
+    if said.action != "accept":
+        return Answer(question, said.action)
+    if mode == "url":
+        return _consent(question, said, params)
+    schema = params.get("requestedSchema")
+    if not isinstance(schema, Mapping):
+        schema = {"type": "object", "properties": {}}
+    from app.cli.filling import fill, whole
+
+    if said.content is not None:
+        return Answer(question, "accept", whole(schema, said.content, "--accept"))
+    content = fill(schema, said.fields, said.nulls, instead="Use --accept JSON.")
+    return Answer(question, "accept", content)
+
+
+def _consent(question: QuestionRecord, said: Said, params: Mapping[str, Any]) -> Answer:
+    """Return the consent to open a page, after showing which one it is."""
+    from app.cli.parts import json_object, read_argument
+
+    if said.fields or said.nulls:
+        raise usage("This question opens a web page and has no fields; --accept '{}' consents.")
+    if said.content is not None and json_object(read_argument(said.content, "--accept"), "--accept"):
+        raise usage("This question opens a web page and takes no content; --accept '{}' consents.")
+    url = str(params.get("url", ""))
+    words(f"{inert_line(question.task.server)} asks you to open this page; it is not opened for you:")
+    words(f"  {inert(url)}")
+    from urllib.parse import urlsplit
+
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        host = None
+    words(f"  host: {inert_line(host) if host else 'none, this is not a proper URL'}")
+    return Answer(question, "accept")
+
+
+def _deliver(parts: Parts, reader: Reader, task: TaskKey, reply: Answer, *, as_json: bool) -> int:
+    """Save and deliver the answer, and say what became of it; returns the exit code."""
+    question = reply.question
+
+    async def work() -> Delivery:
+        async with parts.engine() as engine:
+            return await engine.answer(task, [reply])
+
+    delivery = run_async(work())
+    code: int
+    code, text = DELIVERED[delivery.state]
+    if not (delivery.outcome and delivery.state == "acknowledged"):
+        words(text if not delivery.message else f"{text} {inert_line(delivery.message)}")
+    outcome: Mapping[str, Any] | None = None
+    if delivery.outcome is not None:
+        outcome, code = finish_outcome(reader, delivery.outcome, quiet=as_json)
+    if as_json:
+        from app.cli.shapes import delivery_shape, to_json
+
+        json_line(to_json(delivery_shape(question, reply.response_json, delivery, outcome)))
+    return code

@@ -1,0 +1,189 @@
+"""``call`` and ``add``: how a task or a call comes into the inbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from app.cli.exits import CommandError, Exit, usage
+from app.cli.output import data, json_line, question_lines, result_lines, words
+from app.cli.parts import Parts, json_object, load, read_argument, run_async
+from app.cli.tasks import json_option, open_keys
+from app.cli.watching import Until, follow, print_change, timeout_option
+from app.engine.commands import CallOutcome, Engine
+from app.text import inert_line
+from storage.records import Reader, TaskKey
+
+
+@click.command()
+@click.argument("server")
+@click.argument("tool")
+@click.option("--args", "arguments", metavar="JSON|@FILE|-", help="The arguments, as a JSON object.")
+@click.option(
+    "--field", "fields", multiple=True, metavar="NAME=TEXT", help="Fill in an argument. Repeatable."
+)
+@click.option("--null", "nulls", multiple=True, metavar="NAME", help="Set an argument to null. Repeatable.")
+@click.option("--wait", is_flag=True, help="Watch until the task ends or needs input, and print its result.")
+@timeout_option
+@json_option
+@click.pass_obj
+def call(
+    parts: Parts,
+    server: str,
+    tool: str,
+    arguments: str | None,
+    fields: tuple[str, ...],
+    nulls: tuple[str, ...],
+    wait: bool,
+    timeout: float | None,
+    as_json: bool,
+) -> None:
+    """Call a TOOL of SERVER: prints the task's handle, the result, or the questions asked first."""
+    if arguments is not None and (fields or nulls):
+        raise usage("--args and --field are two ways to say the same; give one.")
+    if timeout is not None and not wait:
+        raise usage("--timeout goes with --wait.")
+    arguments_json = "{}"
+    if arguments is not None:
+        arguments_json = read_argument(arguments, "--args").strip()
+        json_object(arguments_json, "--args")
+
+    with parts.reader() as reader:
+
+        async def work() -> tuple[CallOutcome, int | None]:
+            async with parts.engine() as engine:
+                said = arguments_json
+                if fields or nulls:
+                    said = await _fill(engine, server, tool, fields, nulls)
+                outcome = await engine.call(server, tool, said, on_progress=_progress)
+                if not (wait and outcome.kind == "task"):
+                    return outcome, None
+                if not as_json:
+                    data(inert_line(str(outcome.key)))
+                report = None if as_json else print_change
+                return outcome, await follow(
+                    engine, reader, outcome.key, Until.INPUT, timeout, report=report, to_stderr=True
+                )
+
+        outcome, waited = run_async(work())
+        if waited is None:
+            shape, code = finish_outcome(reader, outcome, quiet=as_json)
+        else:
+            shape, code = _finish_waited(reader, outcome, quiet=as_json), waited
+        if as_json:
+            from app.cli.shapes import to_json
+
+            json_line(to_json(shape))
+        raise click.exceptions.Exit(code)
+
+
+def _progress(text: str) -> None:
+    words(inert_line(text))
+
+
+async def _fill(
+    engine: Engine, server: str, tool: str, fields: tuple[str, ...], nulls: tuple[str, ...]
+) -> str:
+    from app.cli.filling import fill
+
+    listing = await engine.tools(server)
+    found = next((t for t in listing.tools if t.name == tool), None)
+    if found is None:
+        raise CommandError(
+            Exit.FAILED,
+            f"Server {inert_line(server)} has no tool {inert_line(tool)!r}; `taskinbox tools "
+            f"{inert_line(server)}` lists them.",
+        )
+    return fill(found.input_schema, fields, nulls, instead="Use --args JSON.")
+
+
+def finish_outcome(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> tuple[dict[str, Any], int]:
+    """Say what became of a call (unless *quiet*); returns its JSON shape and the exit code."""
+    from app.cli.shapes import outcome_shape, parsed, plain_json
+
+    key, name = outcome.key, inert_line(str(outcome.key))
+    task, questions = reader.task(key), reader.questions(key)
+    shape = outcome_shape(outcome, task, questions)
+    result = parsed(outcome.result_json)
+    if outcome.kind == "task":
+        if not quiet:
+            data(name)
+            words(f"A task now; `taskinbox watch {name}` follows it.")
+        return shape, Exit.DONE
+    if outcome.kind == "complete":
+        is_error = isinstance(result, dict) and result.get("isError") is True
+        if not quiet:
+            data("\n".join(result_lines(result)))
+        if is_error:
+            words("The tool reports an error (isError).")
+        return shape, Exit.FAILED if is_error else Exit.DONE
+    if outcome.kind == "input_required":
+        if not quiet:
+            data(name)
+            for question in questions:
+                if question.is_open:
+                    words("\n".join(question_lines(question)))
+            words(f"It asks first; `taskinbox answer {name}` answers.")
+        return shape, Exit.INPUT_REQUIRED
+    reason = inert_line(outcome.message) if outcome.message else ""
+    if outcome.kind == "failed":
+        reason = reason or plain_json(outcome.error_json or "")
+        words(f"Error: server {inert_line(key.server)} refused: {reason}")
+    else:
+        words(f"Error: whether {name} began is not known; it is not repeated by itself. {reason}".rstrip())
+    return shape, Exit.FAILED
+
+
+def _finish_waited(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> dict[str, Any]:
+    """Print how a task that was waited for stands now; returns its JSON shape."""
+    from app.cli.shapes import outcome_shape, parsed, plain_json
+
+    task, questions = load(reader, outcome.key), reader.questions(outcome.key)
+    if not quiet:
+        for question in questions:
+            if question.is_open:
+                words("\n".join(question_lines(question)))
+        if task.state.result_json is not None:
+            data("\n".join(result_lines(parsed(task.state.result_json))))
+        if task.state.error_json is not None:
+            words(f"error: {plain_json(task.state.error_json)}")
+    return outcome_shape(outcome, task, questions)
+
+
+@click.command()
+@click.argument("server")
+@click.argument("task_id", metavar="TASK_ID | -")
+@json_option
+@click.pass_obj
+def add(parts: Parts, server: str, task_id: str, as_json: bool) -> None:
+    """Track a task made elsewhere: by its id, or by its handle (JSON) on stdin. Its server is asked once."""
+    handle: str | None = None
+    if task_id == "-":
+        handle = read_argument("-", "the handle on stdin").strip()
+        task_id = _handle_id(json_object(handle, "the handle on stdin"))
+    if not task_id:
+        raise usage("A task's id is not empty.")
+
+    async def work() -> TaskKey:
+        async with parts.engine() as engine:
+            return await engine.track(server, task_id, handle_json=handle)
+
+    key = run_async(work())
+    with parts.reader() as reader:
+        record = load(reader, key)
+        if as_json:
+            from app.cli.shapes import row_shape, to_json
+
+            json_line(to_json(row_shape(record, open_keys(reader, record))))
+        else:
+            data(inert_line(str(key)))
+            print_change(record, reader.questions(key), to_stderr=True)
+
+
+def _handle_id(handle: dict[str, Any]) -> str:
+    """Return the task id in a handle: as it stands, or inside of a reply's ``result`` or ``task``."""
+    for place in (handle, handle.get("result"), handle.get("task")):
+        if isinstance(place, dict) and isinstance(place.get("taskId"), str):
+            return str(place["taskId"])
+    raise usage('The handle on stdin has no "taskId".')

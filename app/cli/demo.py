@@ -1,0 +1,191 @@
+"""``demo`` and ``demo-server``: the embedded task service, with and without the inbox."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from app.cli.exits import CommandError, Exit, usage
+from app.cli.inbox import need_terminal, open_inbox
+from app.cli.output import json_line, words
+from app.cli.parts import Parts, run_async
+from app.paths import private_folder
+from app.text import inert_line
+
+NAME: Final = "demo"
+"""The service's name in the servers file."""
+
+PATIENCE: Final = 30.0
+"""Seconds for the service to say that it is ready; a slow machine imports for some of them."""
+
+_READY: Final = re.compile(r"taskinbox demo service at (http://127\.0\.0\.1:\d+/mcp)\s*")
+_OURS: Final = re.compile(r"http://127\.0\.0\.1:\d+/mcp")
+
+
+@click.command("demo-server")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default, takes a free one.")
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Where its tasks are kept.")
+@click.option("--tools", type=click.Choice(["demo", "conformance"]), default="demo", show_default=True)
+@click.option("--step-seconds", type=click.FloatRange(0, 3600), hidden=True, help="How long each step takes.")
+@click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End with the program that started it.")
+@click.pass_obj
+def demo_server(
+    parts: Parts,
+    port: int,
+    data: Path | None,
+    tools: str,
+    step_seconds: float | None,
+    until_stdin_closes: bool,
+) -> None:
+    """Run only the embedded task service, in the foreground, on 127.0.0.1."""
+    from app.demo_server.errors import ServeError
+    from app.demo_server.server import STEP_SECONDS, serve
+
+    if until_stdin_closes:
+        threading.Thread(target=_end_with_stdin, daemon=True, name="stdin").start()
+    folder = data if data is not None else parts.paths.demo
+    private_folder(folder)
+    try:
+        serve(
+            port,
+            folder,
+            tools,
+            lambda url: json_line(f"taskinbox demo service at {url}"),
+            step_seconds=STEP_SECONDS if step_seconds is None else step_seconds,
+        )
+    except ServeError as error:
+        raise CommandError(Exit.FAILED, str(error)) from None
+
+
+def _end_with_stdin() -> None:
+    """End this process when the one that started it has gone, however it went."""
+    while sys.stdin.buffer.read(1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@click.command()
+@click.pass_obj
+def demo(parts: Parts) -> None:
+    """Start the embedded task service and open the inbox on it.
+
+    Its tasks are kept, and go on the next time.
+    """
+    need_terminal("taskinbox demo")
+    from app.cli.demo_seed import seed_finished, seed_running
+
+    entry = parts.entries().get(NAME)
+    if entry is not None and not _OURS.fullmatch(entry.url or ""):
+        raise usage(
+            f"{parts.paths.servers_file} has another server named {NAME} ({inert_line(entry.url or '-')}); "
+            "rename it there first."
+        )
+    parts.paths.make()
+    private_folder(parts.paths.demo)
+    with _alone(parts.paths.demo) as is_alone:
+        if not is_alone:
+            words("Another `taskinbox demo` is running; this inbox opens on the same service.")
+            raise click.exceptions.Exit(open_inbox(parts))
+        with parts.reader() as reader:
+            is_new = not reader.list_rows(server=NAME)
+        if is_new:
+            words("Setting up the demo…")
+            with service(parts, step_seconds=0.0):
+                run_async(seed_finished(parts, NAME))
+        with service(parts):
+            if is_new:
+                run_async(seed_running(parts, NAME))
+            raise click.exceptions.Exit(open_inbox(parts, "taskinbox demo"))
+
+
+@contextlib.contextmanager
+def service(parts: Parts, *, step_seconds: float | None = None) -> Iterator[str]:
+    """Run the service as a process of its own, under `NAME` in the servers file; yields its URL.
+
+    It ends with the block, and with this program if that is killed. Raises `CommandError` when it can't
+    start.
+    """
+    from app.config import add_server
+
+    # -P: a folder called "app" where the user happens to be is none of ours.
+    command = [sys.executable, "-P", "-m", "app", "demo-server", "--until-stdin-closes"]
+    command += ["--port", "0", "--data", str(parts.paths.demo)]
+    if step_seconds is not None:
+        command += ["--step-seconds", str(step_seconds)]
+    log = parts.paths.demo / "service.log"
+    with open(log, "wb") as errors:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,  # the terminal's Ctrl+C is the inbox's
+            env=dict(parts.environ),
+        )
+    try:
+        url = _ready(process, log)
+        add_server(parts.paths.servers_file, NAME, url)
+        yield url
+    finally:
+        _end(process)
+
+
+def _ready(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Return the URL from the service's first line."""
+    assert process.stdout is not None
+    killer = threading.Timer(PATIENCE, process.kill)
+    killer.start()
+    try:
+        line = process.stdout.readline().decode(errors="replace")
+    finally:
+        killer.cancel()
+    match = _READY.fullmatch(line)
+    if match is None:
+        process.wait(PATIENCE)
+        said = log.read_text(errors="replace").strip().splitlines()
+        raise CommandError(
+            Exit.FAILED, f"The demo service did not start: {said[-1] if said else 'it said nothing'}"
+        )
+    return match.group(1)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the service: politely, then not."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Say whether this is the only demo over *folder*; the kernel gives the lock back however we end."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: two demos at once are on their own there
+        yield True
+        return
+    with open(folder / "demo.lock", "wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True

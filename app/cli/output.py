@@ -1,0 +1,257 @@
+"""Printing: data to stdout, words to stderr, nothing of a server's unescaped.
+
+`data` and `words` make what they are given inert, so that a control sequence in a server's text can't reach
+the terminal by any route through this module; colour is added after that, and only for a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from app.text import PREVIEW_LIMIT, duration, inert, inert_line, plural
+from storage.records import QuestionRecord, TaskRecord, TaskRow
+
+GAP: Final = "  "
+
+
+def prepare_streams() -> None:
+    """Let a terminal that can't show a character show an escape instead of ending the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def words(text: str) -> None:
+    """Print words for a person on stderr."""
+    click.echo(inert(text), err=True)
+
+
+def data(text: str) -> None:
+    """Print data on stdout; all of it, unless it goes to a terminal, which says how much was left out."""
+    click.echo(inert(text, PREVIEW_LIMIT if sys.stdout.isatty() else len(text)))
+
+
+def json_line(text: str) -> None:
+    """Print JSON that is printable ASCII already, at once (a reader may be waiting for it)."""
+    click.echo(text)
+
+
+def json_lines(items: Sequence[Any]) -> None:
+    """Print an array, one item a line."""
+    from app.cli.shapes import to_json
+
+    if not items:
+        json_line("[]")
+        return
+    body = ",\n".join(f" {to_json(item)}" for item in items)
+    json_line(f"[\n{body}\n]")
+
+
+def has_colour() -> bool:
+    """Say whether stdout is a terminal that wants colour (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def width(text: str) -> int:
+    """Return how many cells *text* takes: wide characters two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    cells = 0
+    for char in text:
+        if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+            continue
+        cells += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return cells
+
+
+def fit(text: str, cells: int) -> str:
+    """Return *text* cut to *cells*, ending in ``…`` where something was left out."""
+    if width(text) <= cells:
+        return text
+    kept, used = [], 1
+    for char in text:
+        used += width(char)
+        if used > cells:
+            break
+        kept.append(char)
+    return "".join(kept).rstrip() + "…"
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, room: int | None = None) -> list[str]:
+    """Return aligned lines, header first; the last column is cut to *room* cells (``None``: never)."""
+    cells = [list(header), *([inert_line(cell) for cell in row] for row in rows)]
+    widths = [max(width(row[i]) for row in cells) for i in range(len(header))]
+    lines = []
+    for row in cells:
+        line = GAP.join(cell + " " * (widths[i] - width(cell)) for i, cell in enumerate(row[:-1]))
+        line = f"{line}{GAP}{row[-1]}" if line else row[-1]
+        lines.append((fit(line, room) if room else line).rstrip())
+    return lines
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print *rows* as aligned columns; on a terminal no wider than it."""
+    terminal = sys.stdout.isatty()
+    room = max(40, shutil.get_terminal_size().columns) if terminal else None
+    first, *rest = columns(header, rows, room=room)
+    click.echo(click.style(first, bold=True) if has_colour() else first)
+    for line in rest:
+        click.echo(line)
+
+
+def status_words(row: TaskRow) -> str:
+    """Return a task's status in a word or two: the server's, with what we know beside it."""
+    state = row.state
+    if state.tracking in ("lost", "stopped"):
+        return "outcome unknown" if row.kind == "call" and state.tracking == "lost" else state.tracking
+    status = state.status or "unknown"
+    if state.is_error:
+        status += " (isError)"
+    if state.tracking == "active" and state.cancel_requested_at is not None:
+        status += ", asked to cancel"
+    return status
+
+
+def left_words(row: TaskRow, now: int) -> str:
+    """Return the time left before the server may forget an active task; empty where there is no limit."""
+    expires = row.state.expires_at
+    if expires is None or row.state.tracking != "active":
+        return ""
+    return f"{duration(expires - now)} left" if expires > now else "expired"
+
+
+def message_words(row: TaskRow) -> str:
+    """Return the one thing worth saying about a task."""
+    if row.state.problem and row.state.tracking == "active":
+        return row.state.problem
+    if row.state.tracking in ("lost", "stopped") and row.state.reason:
+        return row.state.reason
+    asks = plural(row.open_questions, "question") if row.open_questions else ""
+    return ": ".join(part for part in (asks, row.state.status_message or "") if part)
+
+
+def list_rows(rows: Sequence[TaskRow], now: int) -> None:
+    """Print the list for a person."""
+    header = ("SECTION", "TASK", "TOOL", "STATUS", "AGE", "LEFT", "MESSAGE")
+    body = [
+        (
+            row.section,
+            str(row.key),
+            row.tool or "-",
+            status_words(row),
+            duration(now - (row.state.created_at or row.added_at)),
+            left_words(row, now) or "-",
+            message_words(row),
+        )
+        for row in rows
+    ]
+    table(header, body)
+
+
+def clock_words(at: int | None) -> str:
+    """Return a time for a person, in UTC."""
+    from app.cli.shapes import moment
+
+    text = moment(at)
+    return "-" if text is None else f"{text[:10]} {text[11:19]} UTC"
+
+
+def question_lines(question: QuestionRecord) -> list[str]:
+    """Return a question in the server's own words, each line marked as the server's."""
+    from app.cli.shapes import parsed
+
+    request = parsed(question.request_json)
+    params = request.get("params") if isinstance(request, dict) else None
+    message = params.get("message") if isinstance(params, dict) else None
+    lines = [f"{inert_line(question.key)} ({inert_line(question.method)}): {question.state}"]
+    if question.fault:
+        lines.append(f"  server fault: {inert_line(question.fault)}")
+    if question.refusal:
+        lines.append(f"  refused: {inert_line(question.refusal)}")
+    if isinstance(message, str):
+        lines += [f"  | {line}" for line in inert(message).splitlines()]
+    if isinstance(params, dict) and isinstance(params.get("url"), str):
+        lines.append(f"  | URL: {inert_line(params['url'], len(params['url']))}")
+    if question.is_open and isinstance(params, dict):
+        lines += _field_lines(params.get("requestedSchema"))
+    if question.response_json is not None:
+        from app.cli.shapes import plain_json
+
+        lines.append(f"  answered: {plain_json(question.response_json)}")
+    return lines
+
+
+def _field_lines(schema: Any) -> list[str]:
+    """Return the names of a form's fields with what each asks, as far as the schema's own words say it."""
+    if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
+        return []
+    required = schema.get("required")
+    names = required if isinstance(required, list) else []
+    rows = []
+    for name, field in list(schema["properties"].items())[:100]:
+        about = field if isinstance(field, dict) else {}
+        title = about.get("title") or about.get("description") or ""
+        kind = about.get("type") or ("choice" if "enum" in about or "oneOf" in about else "")
+        needed = "required" if name in names else ""
+        rows.append((name, str(kind), needed, title if isinstance(title, str) else ""))
+    return [f"    {line}" for line in columns(("FIELD", "TYPE", "", "TITLE"), rows)] if rows else []
+
+
+def task_lines(task: TaskRecord, questions: Sequence[QuestionRecord], now: int) -> list[str]:
+    """Return one task for a person, without its result."""
+    state = task.state
+    pairs = [
+        ("task" if task.kind == "task" else "call", str(task.key)),
+        ("tool", task.tool or "-"),
+        ("status", status_words(task)),
+        ("message", state.status_message or ""),
+        ("reason", state.reason or ""),
+        ("problem", state.problem or ""),
+        ("section", task.section),
+        ("created", clock_words(state.created_at or task.added_at)),
+        ("changed", clock_words(task.changed_at)),
+        ("expires", f"{clock_words(state.expires_at)} ({left})" if (left := left_words(task, now)) else ""),
+        ("from call", task.origin_call or ""),
+    ]
+    lines = [f"{name:<10}{inert_line(text)}" for name, text in pairs if text]
+    for question in questions:
+        lines += ["", *question_lines(question)]
+    return lines
+
+
+def result_lines(result: Any) -> list[str]:
+    """Return a tool's result for a person: its texts as they are, all else described."""
+    from app.cli.shapes import to_json
+
+    if not isinstance(result, dict):
+        return [inert(result) if isinstance(result, str) else to_json(result)]
+    lines: list[str] = []
+    content = result.get("content")
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict) and isinstance(block.get("text"), str):
+            lines += block["text"].splitlines() or [""]
+        elif isinstance(block, dict):
+            lines.append(_block_words(block))
+    structured = result.get("structuredContent")
+    if structured is not None:
+        lines.append(to_json(structured))
+    return lines
+
+
+def _block_words(block: dict[str, Any]) -> str:
+    kind, mime = str(block.get("type")), block.get("mimeType")
+    resource = block.get("resource") if isinstance(block.get("resource"), dict) else block
+    uri = resource.get("uri") if isinstance(resource, dict) else None
+    payload = block.get("data") or (resource.get("blob") if isinstance(resource, dict) else None)
+    parts = [kind, *(str(part) for part in (mime, uri) if part)]
+    if isinstance(payload, str):
+        parts.append(f"{len(payload):,} characters of base64")
+    return f"[{inert_line(', '.join(parts))}]"

@@ -1,0 +1,101 @@
+"""The root command, and the frame around all commands: errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from app import __version__
+from app.cli import answering, calling, demo, serving, tasks, watching
+from app.cli.exits import EXPECTED, CommandError, Exit, explain
+from app.cli.output import prepare_streams, words
+from app.cli.parts import Parts
+
+
+class _Frame(click.Group):
+    """Maps every expected failure to its exit code, and leaves bugs to Python."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise click.exceptions.Exit(_drop_stdout()) from None
+        except EXPECTED as error:
+            raise explain(error) from None
+
+
+@click.group(
+    cls=_Frame, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, prog_name="taskinbox", message="%(prog)s %(version)s")
+@click.pass_context
+def root(ctx: click.Context) -> None:
+    """Every question that any agent's job is waiting on, in one queue in your terminal.
+
+    Without a command: open the inbox. TASK is a task id, a call id, a unique prefix of one, or SERVER/ID.
+
+    Exit codes: 0 done; 1 the task failed, was cancelled or lost, or the server refused; 2 usage or invalid
+    answer; 3 no such server, task or question; 4 unreachable; 5 sign-in needed; 6 input required;
+    7 timed out; 130 interrupted.
+    """
+    if ctx.invoked_subcommand is None:
+        from app.cli.inbox import open_inbox
+
+        ctx.exit(open_inbox(ctx.obj))
+
+
+for command in (
+    demo.demo,
+    demo.demo_server,
+    serving.servers,
+    serving.tools,
+    calling.call,
+    calling.add,
+    tasks.list_,
+    tasks.show,
+    answering.answer,
+    tasks.cancel,
+    watching.watch,
+    tasks.archive,
+    tasks.forget,
+    tasks.locate,
+):
+    root.add_command(command)
+
+
+def run(argv: list[str], parts: Parts | None = None) -> int:
+    """Run one command; returns its exit code."""
+    prepare_streams()
+    if any("\ud800" <= char <= "\udfff" for text in argv for char in text):
+        words("Error: an argument is not valid text in this terminal's encoding (UTF-8).")
+        return Exit.USAGE
+    try:
+        code = root.main(args=argv, prog_name="taskinbox", standalone_mode=False, obj=parts or Parts())
+        sys.stdout.flush()
+        return code if isinstance(code, int) else Exit.DONE
+    except CommandError as error:
+        return _tell(error)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        return _drop_stdout()
+
+
+def _tell(error: CommandError) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        words(error.message if error.bare else f"Error: {error.message}")
+    return error.code
+
+
+def _drop_stdout() -> int:
+    """Point stdout nowhere, so that Python's own flush at the end doesn't complain of the closed pipe."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.BROKEN_PIPE
