@@ -3,8 +3,8 @@
 ```text
 open ─→ queued ⇄ sent ─→ acknowledged ─→ settled      refused, withdrawn: open again, or gone
 ```
-An answer is ``sent`` through a claim alone, so that one program sends it; what was given and what was typed are
-never deleted by a change of state.
+An answer is ``sent`` through a claim alone, so that one program sends it; what was given and what was typed
+are never deleted by a change of state.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def take_back(connection: Connection, question: QuestionRecord) -> NewEvent:
 
 
 def change(connection: Connection, stored: QuestionRecord, wanted: QuestionChange, now: int) -> bool:
-    """Move a question to another state, or change its marks; returns whether more than a poll's count changed.
+    """Change a question's state or marks; returns whether more than a poll's count changed.
 
-    Raises `StorageError` for a change that no state machine of ours makes: sending without a claim, or delivering
-    where no answer was given.
+    Raises `StorageError` for a change that no state machine of ours makes: sending without a claim, or
+    delivering where no answer was given.
     """
     values: dict[str, object] = {
         name: value
@@ -122,7 +122,7 @@ def _moved(stored: QuestionRecord, state: QuestionState, now: int) -> dict[str, 
 
 
 def close_all(connection: Connection, number: int, now: int) -> None:
-    """Close what is still going on with the questions of a call that became a task: nobody can ask them now."""
+    """Close the questions of a call that became a task: nobody can ask them now."""
     connection.run(
         "UPDATE questions SET closed_at = ?, owner = NULL, state = "
         "CASE WHEN state IN ('sent', 'acknowledged') THEN 'settled' ELSE 'withdrawn' END "

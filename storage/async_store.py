@@ -1,8 +1,8 @@
 """The store's verbs as coroutines, on one writer thread.
 
-Observations are committed together, in windows of about 20 ms: a commit costs more than what it holds. What a person
-or a call would lose is committed alone, at once, and is on the disk before the coroutine returns. Verbs are carried
-out in the order in which they were asked for.
+Observations are committed together, in windows of about 20 ms: a commit costs more than what it holds. What a
+person or a call would lose is committed alone, at once, and is on the disk before the coroutine returns.
+Verbs are carried out in the order in which they were asked for.
 
 Cancelling a coroutine that waits here does not take back what it asked for.
 """
@@ -56,7 +56,7 @@ class _Job:
     def do(self, store: Store) -> None:
         try:
             self.result = self.verb(store)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
             self.error = error
 
     def report(self) -> None:
@@ -114,7 +114,10 @@ class AsyncStore:
         return await self._ask(lambda store: store.add_task(new, questions=questions, events=events))
 
     async def change_task(self, key: TaskKey, decide: Decide, *, durable: bool = False) -> TaskWrites:
-        """See `Store.change_task`; grouped, or alone and synced with *durable*. *decide* runs on the writer thread."""
+        """See `Store.change_task`; grouped, or alone and synced with *durable*.
+
+        *decide* runs on the writer thread.
+        """
         return await self._ask(
             lambda store: store.change_task(key, decide, durable=durable), is_grouped=not durable
         )
@@ -235,6 +238,6 @@ def _carry_out(store: Store, group: list[_Job]) -> None:
         with store.group():
             for job in group:
                 job.do(store)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
         for job in group:
             job.error = job.error or error

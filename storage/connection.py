@@ -33,8 +33,8 @@ Row = tuple[Any, ...]
 class Connection:
     """A connection in autocommit mode; used by one thread at a time, though not always the same one.
 
-    Everything it raises is a `StorageError`. A lone surrogate or an integer past 64 bits, which SQLite can't hold,
-    is one, too: nothing of that statement is stored.
+    Everything it raises is a `StorageError`. A lone surrogate or an integer past 64 bits, which SQLite can't
+    hold, is one, too: nothing of that statement is stored.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,8 +56,8 @@ class Connection:
         self.run("PRAGMA foreign_keys = ON")
         self.run("PRAGMA trusted_schema = OFF")
         deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-        # SQLite doesn't wait for a lock while it changes the journal mode, so two programs that open a new file at
-        # the same moment would otherwise fail.
+        # SQLite doesn't wait for a lock while it changes the journal mode, so two programs that open a new
+        # file at the same moment would otherwise fail.
         while self.value("PRAGMA journal_mode") != "wal":
             try:
                 self.run("PRAGMA journal_mode = WAL")
@@ -135,8 +135,8 @@ class Connection:
             self._sqlite.close()
 
     def _undo(self, sql: str) -> None:
-        # Some errors (a full disk, a failed read) make SQLite roll back by itself; then there is nothing to undo,
-        # and the first error is the one to report.
+        # Some errors (a full disk, a failed read) make SQLite roll back by itself; then there is nothing to
+        # undo, and the first error is the one to report.
         if self._sqlite.in_transaction:
             with suppress(sqlite3.Error):
                 self._sqlite.execute(sql)

@@ -1,7 +1,7 @@
 """The database's shape, as an ordered list of migrations, and the only way to open the file.
 
-A migration and its record are one transaction: a file is at one version or at the next, never between. A released
-migration is never edited; the next one is added at the end of `MIGRATIONS`.
+A migration and its record are one transaction: a file is at one version or at the next, never between. A
+released migration is never edited; the next one is added at the end of `MIGRATIONS`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _FIRST: Final = Migration(
         )
         """,
         "CREATE INDEX tasks_by_id ON tasks (id)",
-        # Holds all that the order of a section needs, so that a list of 10,000 never touches the table itself.
+        # Holds all that the order of a section needs: a list of 10,000 never touches the table itself.
         "CREATE INDEX tasks_by_section ON tasks (section, place, number, server, id)",
         "CREATE INDEX tasks_watched ON tasks (number) WHERE tracking = 'active'",
         "CREATE INDEX tasks_became ON tasks (became) WHERE became IS NOT NULL",
@@ -154,9 +154,11 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (_FIRST,)
 def open_database(path: Path, *, migrations: Sequence[Migration] = MIGRATIONS) -> Connection:
     """Open the database at *path*, made (0600, in a folder 0700) or brought up to date where needed.
 
+    A file that is not ours, or too new, is left as it is.
+
     Raises:
-        StoreUnreadable: the file can't be opened, is damaged, or belongs to another program; it is left as it is.
-        StoreTooNew: a newer version of this program wrote it; it is left as it is.
+        StoreUnreadable: the file can't be opened, is damaged, or belongs to another program.
+        StoreTooNew: a newer version of this program wrote it.
         StoreBusy: another program held the write lock for too long.
     """
     _make_private(path)
@@ -195,7 +197,8 @@ def _apply(connection: Connection, number: int, migration: Migration) -> None:
     if number == 1:
         connection.run(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.run(
-            "CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+            "CREATE TABLE migrations "
+            "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
         )
     for statement in migration.statements:
         connection.run(statement)

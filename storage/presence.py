@@ -1,7 +1,7 @@
 """Which programs are alive: exact, by locks that the operating system releases when a program dies.
 
-A program that claims an answer is named by its `Presence.owner`. Leases would have to guess after a suspend or under
-load; a file lock is held exactly as long as its process lives, SIGKILL included.
+A program that claims an answer is named by its `Presence.owner`. Leases would have to guess after a suspend
+or under load; a file lock is held exactly as long as its process lives, SIGKILL included.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ class Presence:
             raise StorageError(f"{folder} can't be used: {error.strerror or error}") from error
 
     def is_dead(self, owner: str) -> bool:
-        """Say whether the program *owner* is gone; while another program cleans up after it, it may still count.
+        """Say whether the program *owner* is gone.
+
+        While another program cleans up after it, it may still count as alive.
 
         Raises `StorageError` where that can't be found out.
         """

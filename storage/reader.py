@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -134,13 +135,10 @@ class StoreReader:
             return found
         if found := self._named("named.id = ?", (text,)):
             return found
-        # Ids may hold anything, LIKE's signs and NUL included: in the order of ids, those that begin with the text
-        # stand together, from the first one that isn't smaller.
-        begins: list[str] = []
-        for (task_id,) in self._connection.run("SELECT id FROM tasks WHERE id >= ? ORDER BY id", (text,)):
-            if not task_id.startswith(text):
-                break
-            begins.append(task_id)
+        # Ids may hold anything, LIKE's signs and NUL included: in the order of ids, those that begin with the
+        # text stand together, from the first one that isn't smaller.
+        following = self._connection.all("SELECT DISTINCT id FROM tasks WHERE id >= ? ORDER BY id", (text,))
+        begins = takewhile(lambda task_id: task_id.startswith(text), (row[0] for row in following))
         return list(
             dict.fromkeys(key for task_id in begins for key in self._named("named.id = ?", (task_id,)))
         )
@@ -225,7 +223,7 @@ class StoreReader:
         ]
 
     def pending_answers(self) -> list[QuestionRecord]:
-        """Return the questions whose answer is saved and not acknowledged, in the order they were answered."""
+        """Return the questions whose answer is saved and not acknowledged, first answered first."""
         return [
             rows.question_record(row)
             for row in self._connection.all(

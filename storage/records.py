@@ -1,7 +1,7 @@
 """What the store hands out and takes in: frozen records, free of protocol models and of any screen.
 
-Times are integer milliseconds since the Unix epoch, in UTC. JSON travels as text, exactly as it was received or
-as it will be sent; a name ending in ``_json`` says so.
+Times are integer milliseconds since the Unix epoch, in UTC. JSON travels as text, exactly as it was received
+or as it will be sent; a name ending in ``_json`` says so.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
 Kind = Literal["task", "call"]
-"""``call``: a request whose task does not exist (yet): being sent, asking something first, or answered at once."""
+"""``call``: a request whose task does not exist (yet): being sent, asking first, or answered at once."""
 
 Section = Literal["needs-you", "running", "finished", "lost", "archived"]
 SECTIONS: Final[tuple[Section, ...]] = ("needs-you", "running", "finished", "lost", "archived")
 
 Tracking = Literal["active", "ended", "lost", "stopped"]
-"""What *we* know, beside the server's own status: watched; over; not to be had any more; no longer watched."""
+"""What *we* know, beside the server's status: watched; over; not to be had any more; no longer watched."""
 
 QuestionState = Literal["open", "refused", "queued", "sent", "acknowledged", "settled", "withdrawn"]
 """``open → queued → sent → acknowledged → settled``. ``refused``: the server said no, so it is open again.
@@ -42,14 +42,14 @@ class TaskState:
     """All that changes about a task or call over its life, as one value: the last known state."""
 
     status: str | None = None
-    """The server's own word (working, input_required, completed, failed, cancelled); ``None``: never seen. For a
-    call, the same words are used for what we know of it."""
+    """The server's own word (working, input_required, completed, failed, cancelled); ``None``: never seen.
+    For a call, the same words are used for what we know of it."""
     status_message: str | None = None
     tracking: Tracking = "active"
     reason: str | None = None
     """Why it is lost or stopped, in words for a person."""
     problem: str | None = None
-    """What went wrong when it was last looked at (an unreachable server, an invalid reply); ``None``: all well."""
+    """What went wrong at the last look (an unreachable server, an invalid reply); ``None``: all well."""
     created_at: int | None = None
     """The server's ``createdAt``."""
     last_updated_at: int | None = None
@@ -99,7 +99,7 @@ class TaskRow:
     """When its content last changed, by our clock."""
     archived_at: int | None
     state: TaskState
-    """``result_json``, ``error_json`` and ``snapshot_json`` are left out (``None``) in a row; `TaskRecord` has them."""
+    """``result_json``, ``error_json`` and ``snapshot_json`` are ``None`` in a row; `TaskRecord` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class NewQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QuestionChange:
-    """A question that moves to another state (or whose marks change: fields left ``None`` stay as they are)."""
+    """A question that moves to another state, or whose marks change: ``None`` leaves a field as it is."""
 
     id: int
     state: QuestionState
@@ -267,7 +267,7 @@ class ServerRecord:
 
 
 class Reader(Protocol):
-    """The reading half of the store, for screens: plain calls that return at once, on their own connection."""
+    """The reading half of the store, for screens: calls that return at once, on their own connection."""
 
     def counts(self) -> Mapping[Section, int]:
         """Return how many tasks each section holds (every section is there)."""
@@ -291,7 +291,7 @@ class Reader(Protocol):
         """Return one task, whole; a call that became a task is found under its own id, too."""
 
     def find(self, text: str) -> list[TaskKey]:
-        """Return the tasks that *text* names: an exact id, SERVER/ID, or else every id that begins with it."""
+        """Return the tasks that *text* names: SERVER/ID; else an exact id; else every id it begins."""
 
     def questions(self, key: TaskKey) -> list[QuestionRecord]:
         """Return a task's questions in their stable order, with those of the call it came from."""

@@ -43,8 +43,9 @@ SELECT_ROWS: Final = f"SELECT {_ROW_COLUMNS} FROM tasks"
 """Followed by a WHERE; read with `task_row`."""
 
 SELECT_TASKS: Final = (
-    f"SELECT {_ROW_COLUMNS}, {_columns('texts', STATE_TEXTS)}, texts.params_json, tasks.origin_call, tasks.owner, "
-    "tasks.number FROM tasks JOIN texts ON texts.task = tasks.number"
+    f"SELECT {_ROW_COLUMNS}, {_columns('texts', STATE_TEXTS)}, "
+    "texts.params_json, tasks.origin_call, tasks.owner, tasks.number "
+    "FROM tasks JOIN texts ON texts.task = tasks.number"
 )
 """Followed by a WHERE; read with `task_record`; the last column is the task's number."""
 

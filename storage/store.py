@@ -1,8 +1,8 @@
 """The writing half of the store: each public method is one transaction.
 
-What a person or a tool call would lose for good (answers, claims, calls, tasks) is on the disk when the method
-returns. What a server can be asked again (observations) is safe from a crash of this program at once, and from a
-power failure a little later.
+What a person or a tool call would lose for good (answers, claims, calls, tasks) is on the disk when the
+method returns. What a server can be asked again (observations) is safe from a crash of this program at once,
+and from a power failure a little later.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 
-from storage import answers, rows
+from storage import answers, rows, writing
 from storage.connection import Connection
-from storage.errors import StorageError, UnknownQuestion, UnknownTask
+from storage.errors import StorageError, UnknownTask
 from storage.migrations import open_database
 from storage.reader import StoreReader
 from storage.records import (
@@ -27,7 +28,6 @@ from storage.records import (
     TaskKey,
     TaskRecord,
     TaskRow,
-    TaskState,
     TaskWrites,
 )
 
@@ -41,7 +41,7 @@ class Store:
     """The writer; used by one thread at a time."""
 
     def __init__(self, connection: Connection, clock: Callable[[], int]) -> None:
-        """Write through *connection*; `open` is the usual way. *clock* returns milliseconds since the epoch."""
+        """Write through *connection*; `open` is the usual way. *clock*: milliseconds since the epoch."""
         self._connection = connection
         self._clock = clock
         self._is_grouped = False
@@ -110,23 +110,23 @@ class Store:
     ) -> bool:
         """Add a task or call with its first questions; ``False`` when it is there already.
 
-        One that is there already is brought back from the archive, and nothing else changes. On the disk when this
-        returns.
+        One that is there already is brought back from the archive, and nothing else changes. On the disk when
+        this returns.
         """
         with self._write(durable=True) as now:
-            number = self._number(new.key)
+            number = writing.number_of(self._connection, new.key)
             if number is not None:
-                self._set_archived(self._shown(number), None, now)
+                writing.set_archived(self._connection, self._shown(number), None, now)
                 return False
-            self._insert_task(new, questions, events or _added(new), now)
+            writing.insert_task(self._connection, new, questions, events or writing.added(new), now)
             return True
 
     def change_task(self, key: TaskKey, decide: Decide, *, durable: bool = False) -> TaskWrites:
         """Apply what *decide* makes of the task and its own questions as they are stored at this moment.
 
-        Other programs wait meanwhile, so that nothing is decided on an old picture. When *decide* raises, nothing
-        changes. A call that becomes a task, or changes its owner, is on the disk when this returns, as is everything
-        with *durable*.
+        Other programs wait meanwhile, so that nothing is decided on an old picture. When *decide* raises,
+        nothing changes. A call that becomes a task, or changes its owner, is on the disk when this returns,
+        as is everything with *durable*.
 
         Raises:
             UnknownTask: there is no such task or call, or the call has become a task.
@@ -142,18 +142,18 @@ class Store:
             questions = self._questions_of(number)
             writes = decide(stored, questions)
             if writes or (writes.unarchive and stored.archived_at is not None):
-                self._apply(number, stored, questions, writes, now)
+                self._must_sync |= writing.apply(self._connection, number, stored, questions, writes, now)
         return writes
 
     def archive(self, key: TaskKey) -> None:
         """Put a task away. Raises `UnknownTask`."""
         with self._write(durable=True) as now:
-            self._set_archived(self._shown(self._known(key)), now, now)
+            writing.set_archived(self._connection, self._shown(self._known(key)), now, now)
 
     def unarchive(self, key: TaskKey) -> None:
         """Bring a task back. Raises `UnknownTask`."""
         with self._write(durable=True) as now:
-            self._set_archived(self._shown(self._known(key)), None, now)
+            writing.set_archived(self._connection, self._shown(self._known(key)), None, now)
 
     def forget(self, key: TaskKey) -> None:
         """Delete a task, the call it came from, their questions, drafts and answers; the log stays.
@@ -167,7 +167,7 @@ class Store:
             )[0]
             self._connection.run("DELETE FROM tasks WHERE number = ?", (number,))
             data = json.dumps({"kind": kind, "tool": tool, "status": status})
-            self._log(NewEvent("forgotten", data), now, server, task_id)
+            writing.log(self._connection, NewEvent("forgotten", data), now, server, task_id)
 
     # Questions and answers
 
@@ -181,17 +181,19 @@ class Store:
         with self._write(durable=True) as now:
             number = self._known(task)
             for reply in replies:
-                self._log(answers.queue(self._connection, number, reply, by, now), now, *task)
+                writing.log(
+                    self._connection, answers.queue(self._connection, number, reply, by, now), now, *task
+                )
             if replies:
-                self._touch(number, now)
+                writing.touch(self._connection, number, now)
 
     def claim(
         self, question_ids: Sequence[int], *, owner: str, dead: Callable[[str], bool]
     ) -> tuple[int, ...]:
         """Take answers for delivery by the program *owner*; returns those that were really taken.
 
-        A queued answer can be taken, and one that a program which is *dead* had taken. Two programs never both get
-        one. On the disk when this returns.
+        A queued answer can be taken, and one that a program which is *dead* had taken. Two programs never
+        both get one. On the disk when this returns.
         """
         with self._write(durable=True) as now:
             taken = [
@@ -201,7 +203,7 @@ class Store:
             ]
             for question in taken:
                 event = answers.send(self._connection, question, owner, now)
-                self._log(event, now, *question.task)
+                writing.log(self._connection, event, now, *question.task)
             self._touch_all(taken, now)
         return tuple(question.id for question in taken)
 
@@ -214,7 +216,9 @@ class Store:
                 if question.state == "sent" and question.owner == owner
             ]
             for question in held:
-                self._log(answers.take_back(self._connection, question), now, *question.task)
+                writing.log(
+                    self._connection, answers.take_back(self._connection, question), now, *question.task
+                )
             self._touch_all(held, now)
 
     def save_draft(self, question_id: int, draft_json: str | None) -> bool:
@@ -227,7 +231,7 @@ class Store:
             return kept.rowcount == 1
 
     def pending_answers(self) -> list[QuestionRecord]:
-        """Return the questions whose answer is saved and not acknowledged, in the order they were answered."""
+        """Return the questions whose answer is saved and not acknowledged, first answered first."""
         return self.reader.pending_answers()
 
     def active_tasks(self) -> list[TaskRow]:
@@ -247,190 +251,31 @@ class Store:
             self._connection.run(
                 "INSERT OR REPLACE INTO servers (name, state, since, message, info_json, checked_at) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    server.name,
-                    server.state,
-                    server.since,
-                    server.message,
-                    server.info_json,
-                    server.checked_at,
-                ),
+                astuple(server),
             )
             if stored != (server.state, server.message):
                 data = json.dumps({"state": server.state, "message": server.message})
-                self._log(NewEvent("server_changed", data), now, server.name, None)
+                writing.log(self._connection, NewEvent("server_changed", data), now, server.name, None)
 
     def forget_server(self, name: str) -> None:
         """Delete what was seen of a server; its tasks stay. Nothing happens where nothing is known."""
         with self._write(durable=False) as now:
             if self._connection.run("DELETE FROM servers WHERE name = ?", (name,)).rowcount:
-                self._log(NewEvent("server_forgotten"), now, name, None)
+                writing.log(self._connection, NewEvent("server_forgotten"), now, name, None)
 
     def log(self, event: NewEvent, key: TaskKey | None = None, server: str | None = None) -> int:
         """Append a fact about a task, a server, or neither; returns its number."""
         with self._write(durable=False) as now:
-            return self._log(event, now, *(key or (server, None)))
+            return writing.log(self._connection, event, now, *(key or (server, None)))
 
     # Inside a transaction
 
-    def _apply(
-        self,
-        number: int,
-        stored: TaskRecord,
-        questions: tuple[QuestionRecord, ...],
-        writes: TaskWrites,
-        now: int,
-    ) -> None:
-        changed = set[str]()
-        if writes.state is not None:
-            changed = self._set_state(number, stored.state, writes.state)
-        noted = changed - rows.POLL_MARKS
-        is_new = bool(noted - {"problem"})
-        known = {question.id: question for question in questions}
-        for change in writes.question_changes:
-            if change.id not in known:
-                raise UnknownQuestion(f"{stored.key} has no question number {change.id}")
-            if answers.change(self._connection, known[change.id], change, now):
-                noted.add("questions")
-                is_new = True
-        if writes.new_questions:
-            self._insert_questions(number, writes.new_questions, now)
-            noted.add("questions")
-            is_new = True
-        if writes.owner is not None and (writes.owner or None) != stored.owner:
-            self._connection.run(
-                "UPDATE tasks SET owner = ? WHERE number = ?", (writes.owner or None, number)
-            )
-            noted.add("owner")
-            self._must_sync = True
-        if writes.unarchive and stored.archived_at is not None:
-            self._connection.run("UPDATE tasks SET archived_at = NULL WHERE number = ?", (number,))
-            noted.add("archived")
-        if writes.became is not None:
-            archived_at = None if writes.unarchive else stored.archived_at
-            self._become(number, stored, writes.became, archived_at, now)
-            noted.add("became")
-            is_new = self._must_sync = True
-        events = writes.events
-        if noted and not events:
-            events = (NewEvent("changed", json.dumps({"fields": sorted(noted)})),)
-        for event in events:
-            self._log(event, now, *stored.key)
-        if is_new:
-            self._touch(number, now)
-        elif noted:
-            rows.replace_in_list(self._connection, number)
-
-    def _set_state(self, number: int, old: TaskState, new: TaskState) -> set[str]:
-        names = (*rows.STATE_COLUMNS, *rows.STATE_TEXTS)
-        changed = {name for name in names if getattr(old, name) != getattr(new, name)}
-        for table, column, columns in (
-            ("tasks", "number", rows.STATE_COLUMNS),
-            ("texts", "task", rows.STATE_TEXTS),
-        ):
-            if written := [name for name in columns if name in changed]:
-                self._connection.run(
-                    f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in written)} WHERE {column} = ?",
-                    (*(getattr(new, name) for name in written), number),
-                )
-        return changed
-
-    def _become(self, call: int, stored: TaskRecord, new: NewTask, archived_at: int | None, now: int) -> None:
-        number = self._number(new.key)
-        if number is None:
-            number = self._insert_task(new, (), _added(new, origin=stored.key.id), now)
-        else:
-            self._log(NewEvent("changed", json.dumps({"fields": ["origin"]})), now, *new.key)
-        self._connection.run(
-            "UPDATE tasks SET origin_call = coalesce(origin_call, ?), archived_at = ? WHERE number = ?",
-            (stored.key.id, archived_at, number),
-        )
-        rows.replace_in_list(self._connection, number)
-        self._connection.run("UPDATE tasks SET became = ?, owner = NULL WHERE number = ?", (number, call))
-        answers.close_all(self._connection, call, now)
-
-    def _insert_task(
-        self, new: NewTask, questions: Sequence[NewQuestion], events: Sequence[NewEvent], now: int
-    ) -> int:
-        state = [getattr(new.state, name) for name in rows.STATE_COLUMNS]
-        columns = (
-            "server",
-            "id",
-            "kind",
-            "method",
-            "tool",
-            "owner",
-            "added_at",
-            "changed_at",
-            *rows.STATE_COLUMNS,
-        )
-        number = self._connection.insert(
-            f"INSERT INTO tasks ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
-            (*new.key, new.kind, new.method, new.tool, new.owner, now, now, *state),
-        )
-        self._connection.run(
-            "INSERT INTO texts (task, params_json, result_json, error_json, snapshot_json) VALUES (?, ?, ?, ?, ?)",
-            (number, new.params_json, *(getattr(new.state, name) for name in rows.STATE_TEXTS)),
-        )
-        self._insert_questions(number, questions, now)
-        for event in events:
-            self._log(event, now, *new.key)
-        rows.replace_in_list(self._connection, number)
-        return number
-
-    def _insert_questions(self, number: int, questions: Sequence[NewQuestion], now: int) -> None:
-        first = self._connection.value(
-            "SELECT coalesce(max(position) + 1, 0) FROM questions WHERE task = ?", (number,)
-        )
-        for position, new in enumerate(questions, first):
-            self._connection.run(
-                "INSERT INTO questions (task, key, round, fingerprint, method, request_json, fault, state, "
-                "position, asked_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?)",
-                (
-                    number,
-                    new.key,
-                    new.round,
-                    new.fingerprint,
-                    new.method,
-                    new.request_json,
-                    new.fault,
-                    position,
-                    now,
-                ),
-            )
-
-    def _set_archived(self, number: int, archived_at: int | None, now: int) -> None:
-        server, task_id, stored = self._connection.all(
-            "SELECT server, id, archived_at FROM tasks WHERE number = ?", (number,)
-        )[0]
-        if (stored is None) == (archived_at is None):
-            return
-        self._connection.run("UPDATE tasks SET archived_at = ? WHERE number = ?", (archived_at, number))
-        self._log(NewEvent("unarchived" if archived_at is None else "archived"), now, server, task_id)
-        rows.replace_in_list(self._connection, number)
-
-    def _log(self, event: NewEvent, now: int, server: str | None, task_id: str | None) -> int:
-        return self._connection.insert(
-            "INSERT INTO events (at, server, task_id, kind, data_json) VALUES (?, ?, ?, ?, ?)",
-            (now, server, task_id, event.kind, event.data_json),
-        )
-
-    def _touch(self, number: int, now: int) -> None:
-        self._connection.run("UPDATE tasks SET changed_at = ? WHERE number = ?", (now, number))
-        rows.replace_in_list(self._connection, number)
-
     def _touch_all(self, questions: Sequence[QuestionRecord], now: int) -> None:
         for key in {question.task for question in questions}:
-            self._touch(self._known(key), now)
-
-    def _number(self, key: TaskKey) -> int | None:
-        number: int | None = self._connection.value(
-            "SELECT number FROM tasks WHERE server = ? AND id = ?", key
-        )
-        return number
+            writing.touch(self._connection, self._known(key), now)
 
     def _known(self, key: TaskKey) -> int:
-        number = self._number(key)
+        number = writing.number_of(self._connection, key)
         if number is None:
             raise UnknownTask(f"{key} is not in the inbox")
         return number
@@ -450,7 +295,3 @@ class Store:
     def _questions_with(self, question_ids: Sequence[int]) -> list[QuestionRecord]:
         found = (self.reader.question(number) for number in dict.fromkeys(question_ids))
         return [question for question in found if question is not None]
-
-
-def _added(new: NewTask, *, origin: str | None = None) -> tuple[NewEvent, ...]:
-    return (NewEvent("added", json.dumps({"kind": new.kind, "tool": new.tool, "origin": origin})),)
