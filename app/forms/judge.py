@@ -1,0 +1,210 @@
+"""The full JSON Schema validator, for what the flat fields do not cover: nested objects and compositions.
+
+jsonschema does the work, with what is dangerous or inexact replaced: patterns run in RE2, ``multipleOf`` and
+equality are exact, nothing is fetched, and one validation may take only so many steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+from app.forms.formats import format_problem
+from app.forms.jsonvalues import encode, number_problem
+from app.forms.schemas import Dialect, Schema
+from app.text import inert_line
+
+MAX_STEPS: Final = 200_000
+"""Keywords applied (and values compared) in one validation: about a second."""
+
+_steps: ContextVar[list[int]] = ContextVar("_steps")
+
+_TYPE_WORDS: Final = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+class _TooMuch(Exception):
+    """The validation took more steps than it may."""
+
+
+class Judge:
+    """Validates values against one schema or a part of it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._validator: Any = None
+
+    def problem(self, value: Any, node: Any = True) -> str | None:
+        """Say in what way *value* breaks *node*, a subschema of the schema; the message says where inside."""
+        found_problem = self._first(value, node)
+        if found_problem is None:
+            return None
+        path, message, _ = found_problem
+        return f"{_where(path)}: {message}" if path else message
+
+    def whole_problem(self, content: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Return the field that the whole schema complains about (``""``: none in particular), and why."""
+        found_problem = self._first(content, self._schema.root)
+        if found_problem is None:
+            return None
+        path, message, named = found_problem
+        if path and isinstance(path[0], str):
+            return path[0], f"{_where(path[1:])}: {message}" if path[1:] else message
+        if named is not None:
+            return named, "required here"
+        return "", message
+
+    def _first(self, value: Any, node: Any) -> tuple[list[str | int], str, str | None] | None:
+        if node is True or node == {}:
+            problem = _number_inside(value)
+            return None if problem is None else ([], problem, None)
+        from jsonschema.exceptions import best_match
+
+        if self._validator is None:
+            self._validator = _validator_class(self._schema.dialect)(
+                self._schema.root, registry=_registry(), format_checker=None
+            )
+        token = _steps.set([MAX_STEPS])
+        try:
+            error = best_match(self._validator.descend(value, node))
+        except (_TooMuch, RecursionError):
+            return [], "too complex to be checked here", None
+        finally:
+            _steps.reset(token)
+        if error is None:
+            problem = _number_inside(value)
+            return None if problem is None else ([], problem, None)
+        return list(error.absolute_path), _wording(error), _missing(error)
+
+
+def _number_inside(value: Any) -> str | None:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending.extend(item)
+        elif isinstance(item, Mapping):
+            pending.extend(item.values())
+        elif isinstance(item, float | Decimal) and (problem := number_problem(item)) is not None:
+            return problem
+    return None
+
+
+def _where(path: list[str | int]) -> str:
+    text = ""
+    for part in path[:20]:
+        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{inert_line(part, 40)}"
+    return inert_line(text, 200)
+
+
+def _missing(error: Any) -> str | None:
+    """Return the name whose absence is the error."""
+    if error.absolute_path or not isinstance(error.instance, Mapping):
+        return None
+    if error.validator == "required":
+        return next((name for name in error.validator_value if name not in error.instance), None)
+    if error.validator in ("dependentRequired", "dependencies"):
+        for name, needed in error.validator_value.items():
+            if name in error.instance and isinstance(needed, list):
+                for other in needed:
+                    if other not in error.instance:
+                        return str(other)
+    return None
+
+
+def _wording(error: Any) -> str:
+    keyword, expected, value = error.validator, error.validator_value, error.instance
+    if keyword is None:
+        return "the server admits no value for it"
+    if keyword == "type":
+        names = expected if isinstance(expected, list) else [expected]
+        return f"{' or '.join(_TYPE_WORDS.get(name, 'another type') for name in names)} is expected"
+    if keyword == "enum":
+        shown = ", ".join(inert_line(encode(item), 40) for item in expected[:8])
+        return f"must be one of {shown}{' …' if len(expected) > 8 else ''}"
+    if keyword == "const":
+        return f"must be {inert_line(encode(expected), 80)}"
+    if keyword == "required":
+        missing = next((name for name in expected if name not in value), "")
+        return f"{inert_line(missing, 60)} is missing"
+    if keyword == "pattern":
+        return f"does not match the pattern {inert_line(expected, 80)}"
+    if keyword == "format":
+        return format_problem(expected, value) or "in the wrong format"
+    if keyword in ("anyOf", "oneOf"):
+        return "fits none of the shapes that are allowed" if error.context else "fits several shapes, not one"
+    if keyword in ("additionalProperties", "unevaluatedProperties"):
+        return "holds a name that is not allowed"
+    words = _BOUNDS.get(keyword)
+    if words is not None:
+        return words.format(inert_line(encode(expected), 40))
+    return f"breaks the rule “{inert_line(str(keyword), 40)}” of its schema"
+
+
+_BOUNDS: Final = {
+    "minimum": "must be at least {}",
+    "maximum": "must be at most {}",
+    "exclusiveMinimum": "must be more than {}",
+    "exclusiveMaximum": "must be less than {}",
+    "multipleOf": "must be a multiple of {}",
+    "minLength": "needs a length of at least {}",
+    "maxLength": "may have a length of at most {}",
+    "minItems": "needs at least {} in the list",
+    "maxItems": "may have at most {} in the list",
+    "minProperties": "needs at least {} filled in",
+    "maxProperties": "may have at most {} filled in",
+    "uniqueItems": "holds the same value twice",
+}
+
+
+def _spend(steps: int) -> None:
+    left = _steps.get()
+    left[0] -= steps
+    if left[0] < 0:
+        raise _TooMuch
+
+
+def _counted(keyword: Any) -> Any:
+    def check(validator: Any, expected: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        _spend(1)
+        for error in keyword(validator, expected, instance, schema) or ():
+            _spend(1)
+            yield error
+
+    return check
+
+
+@lru_cache(maxsize=1)
+def _registry() -> Any:
+    # An explicit registry without a way to retrieve: jsonschema's own default would go to the network.
+    from referencing import Registry
+
+    return Registry()
+
+
+@lru_cache(maxsize=8)
+def _validator_class(dialect: Dialect) -> Any:
+    import jsonschema
+    from jsonschema.validators import extend as extend_class
+
+    extend: Any = extend_class
+
+    from app.forms import judge_rules
+
+    base = {
+        "2020-12": jsonschema.Draft202012Validator,
+        "2019-09": jsonschema.Draft201909Validator,
+        "draft-07": jsonschema.Draft7Validator,
+    }[dialect]
+    rules = {**base.VALIDATORS, **{k: v for k, v in judge_rules.RULES.items() if k in base.VALIDATORS}}
+    return extend(base, validators={name: _counted(rule) for name, rule in rules.items()})

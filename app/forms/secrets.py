@@ -1,0 +1,87 @@
+"""Does a field ask for what must not be asked for in a form?
+
+The specification forbids it (client/elicitation.mdx): servers must not use form mode for passwords, API keys,
+access tokens or payment credentials. Some do; such a field is masked, warned about, and left out of drafts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORDS: Final = frozenset(
+    (
+        "password",
+        "passwords",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "pwd",
+        "secret",
+        "secrets",
+        "credential",
+        "credentials",
+        "cvv",
+        "cvc",
+        "pin",
+        "otp",
+        "apikey",
+        "ssn",
+        "iban",
+    )
+)
+_TEXT_WORDS: Final = frozenset(("token", "jwt", "bearer"))
+"""Words that mean a secret in a text, and something else in a number (how many tokens)."""
+_PAIRS: Final = frozenset(
+    (
+        "api key",
+        "access key",
+        "private key",
+        "secret key",
+        "signing key",
+        "ssh key",
+        "encryption key",
+        "card number",
+        "credit card",
+        "debit card",
+        "security code",
+        "pass phrase",
+        "pass word",
+        "account number",
+        "recovery code",
+        "verification code",
+    )
+)
+_TOLD: Final = re.compile(
+    r"\b(?:password|passphrase|api[ -]?key|(?:access|auth|api|bearer|secret) token|secret key|private key|"
+    r"card number|credit card|cvv)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_for_secret(name: str, title: Any, schema: Mapping[str, Any], kind: str) -> bool:
+    """Say whether a field seems to ask for a password, a token, a card number or the like."""
+    if kind in ("boolean", "choice", "choices", "constant"):
+        return False
+    items = schema.get("items")
+    formats = (schema.get("format"), items.get("format") if isinstance(items, dict) else None)
+    if "password" in formats or schema.get("writeOnly") is True:
+        return True
+    if _named(name, kind) or (isinstance(title, str) and _named(title, kind)):
+        return True
+    description = schema.get("description")
+    return (
+        kind in ("text", "list") and isinstance(description, str) and bool(_TOLD.search(description[:2000]))
+    )
+
+
+def _named(text: str, kind: str) -> bool:
+    words = [word.lower() for word in _WORD.findall(text[:200])]
+    if any(word in _WORDS for word in words):
+        return True
+    if kind in ("text", "list", "json") and any(word in _TEXT_WORDS for word in words):
+        return True
+    return any(f"{one} {two}" in _PAIRS for one, two in pairwise(words))
