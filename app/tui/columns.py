@@ -15,7 +15,7 @@ from storage.records import TaskRow
 ColumnName = Literal["server", "tool", "status", "message", "age", "left"]
 GAP = 2
 MARGIN = 1
-LEFT_WIDTH = 9
+LEFT_WIDTH = 11
 AGE_WIDTH = 6
 
 
@@ -55,13 +55,13 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 def columns(width: int, servers: Sequence[str] = ()) -> tuple[Column, ...]:
     """Divide a line of *width* cells.
 
-    *servers* are the names that the first column should have room for, within reason. A narrow line gives up the
-    server's message first, then the age, then the time left; server, tool and status stay.
+    *servers* are the names that the first column should have room for, within reason. A narrow line gives
+    up the server's message first, then the age, then the time left; server, tool and status stay.
     """
     room = max(0, width - 2 * MARGIN)
     longest = max((cell_len(inert_line(name, 40)) for name in servers), default=6)
-    server = max(4, min(longest, 8 if width < 60 else 12 if width < 110 else 18))
-    status = 13 if width < 60 else 17
+    server = max(6, min(longest, 8 if width < 60 else 12 if width < 110 else 18))
+    status = 14 if width < 110 else 17
     if width < 46:
         tool = max(4, room - server - status - 2 * GAP)
         return (Column("server", server), Column("tool", tool), Column("status", status))
@@ -74,7 +74,7 @@ def columns(width: int, servers: Sequence[str] = ()) -> tuple[Column, ...]:
             Column("left", LEFT_WIDTH, right=True),
         )
     flexible = room - server - status - AGE_WIDTH - LEFT_WIDTH - 5 * GAP
-    tool = max(10, min(26, flexible * 2 // 5))
+    tool = max(10, min(30, flexible // 2))
     return (
         Column("server", server),
         Column("tool", tool),
@@ -108,5 +108,5 @@ def _cell(row: TaskRow, name: ColumnName, now: int, *, narrow: bool) -> CellText
         left = left_of(row, now)
         if left or not narrow:
             return CellText(left, "urgent" if is_urgent(row, now) else "quiet")
-        return CellText(age_of(row, now), "quiet")
+        return CellText(f"{age_of(row, now)} ago", "quiet")
     return CellText(age_of(row, now), "quiet")

@@ -1,12 +1,13 @@
 """Which task of a list is highlighted, by its key and never by its line.
 
-Lists change while a person's finger is on a key. A highlight that is only a line number moves to another task when
-a row above it goes, and the next key acts on the wrong one. So:
+Lists change while a person's finger is on a key. A highlight that is only a line number moves to another
+task when a row above it goes, and the next key acts on the wrong one. So:
 
 - A row that comes, goes or moves leaves the highlight on its task, wherever that now stands.
-- When the highlighted task itself leaves, *nothing* is highlighted any more: its place is remembered, and only a
-  fresh move of the person highlights a neighbour.
-- When the person put it away (`let_go`), the highlight goes on to the next one, as when working through a pile.
+- When the highlighted task itself leaves, *nothing* is highlighted any more: its place is remembered, and
+  only a fresh move of the person highlights a neighbour.
+- When the person put it away (`let_go`), the highlight goes on to the next one, as when working through a
+  pile.
 - In a list that was opened empty, the first task to arrive is highlighted: no key could have meant another.
 """
 
@@ -35,7 +36,7 @@ class ListCursor:
         return self._lines.get(key)
 
     def open(self, keys: Sequence[TaskKey], key: TaskKey | None = None) -> None:
-        """Begin with another list, because the person asked for it: at *key* when it is there, else at the top."""
+        """Begin with another list, as the person asked: at *key* when it is there, else at the top."""
         self._take(keys)
         self._leaving.clear()
         self._vacated = False
@@ -43,7 +44,7 @@ class ListCursor:
         self.key = self.keys[self.place] if self.keys else None
 
     def let_go(self, key: TaskKey) -> None:
-        """Expect that a task leaves because the person put it away: the highlight may go on to its neighbour."""
+        """Expect a task to leave because the person put it away: its neighbour may be highlighted."""
         self._leaving.add(key)
 
     def replace(self, keys: Sequence[TaskKey], *, renamed: TaskKey | None = None) -> None:

@@ -1,7 +1,7 @@
 """The words and marks in which a task is spoken of, the same on every screen.
 
-A mark is never alone and colour is never the only difference: each status has a word, too. The marks are one cell
-wide everywhere but in the oldest East Asian terminals.
+A mark is never alone and colour is never the only difference: each status has a word, too. The marks are
+one cell wide everywhere but in the oldest East Asian terminals.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def status_of(row: TaskRow) -> Status:
     state = row.state
     if state.tracking == "lost":
         unknown = row.kind == "call"
-        return Status("?", "outcome unknown" if unknown else "lost", "bad")
+        return Status("?", "not known" if unknown else "lost", "bad")
     if state.tracking == "stopped":
         return Status("-", "not watched", "quiet")
     if state.tracking == "ended":
@@ -82,7 +82,7 @@ def status_of(row: TaskRow) -> Status:
             return Status("✗", "tool error", "bad")
         return _BY_WORD.get(state.status or "", Status("·", state.status or "ended", "quiet"))
     if state.cancel_requested_at is not None:
-        return Status("⊘", "asked to cancel", "quiet")
+        return Status("⊘", "cancel asked", "quiet")
     if row.open_questions:
         return Status("!", plural(row.open_questions, "question"), "ask")
     if state.status == "input_required":
@@ -95,7 +95,7 @@ def status_of(row: TaskRow) -> Status:
 
 
 def message_of(row: TaskRow) -> str:
-    """Return what there is to say beside the status: the reason of a loss, a problem, the server's message."""
+    """Return what to say beside the status: why it is lost, what is wrong, or the server's message."""
     state = row.state
     return state.reason or state.problem or state.status_message or ""
 

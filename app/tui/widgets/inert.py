@@ -9,7 +9,7 @@ action, and a raw escape sequence reaches the terminal. What this module returns
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.text import Text
 from textual.content import Content
@@ -67,7 +67,7 @@ def cell(text: str, style: str = "") -> Text:
 
 
 def say(
-    app: App[object], text: str, severity: Severity = "information", *, timeout: float | None = None
+    app: App[Any], text: str, severity: Severity = "information", *, timeout: float | None = None
 ) -> None:
     """Show *text*, which may be anybody's, as a passing notice; `App.notify` alone reads it as markup."""
     app.notify(inert(text, LINE_LIMIT), severity=severity, timeout=timeout, markup=False)

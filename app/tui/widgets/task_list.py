@@ -69,16 +69,22 @@ class TaskList(ScrollView, can_focus=True):
         Binding("down,j", "step(1)", "Down", id="list.down", show=False),
         Binding("pageup", "page(-1)", "Page up", id="list.page-up", show=False),
         Binding("pagedown", "page(1)", "Page down", id="list.page-down", show=False),
+        Binding("left", "screen.shift_section(-1)", "Section before", id="list.section-before", show=False),
+        Binding("right", "screen.shift_section(1)", "Next section", id="list.section-next", show=False),
+        Binding("tab", "screen.tab(1)", "To the task, or the next section", id="list.tab", show=False),
+        Binding("shift+tab", "screen.tab(-1)", "Back", id="list.back-tab", show=False),
         Binding("home", "edge(False)", "First", id="list.first", show=False),
         Binding("end", "edge(True)", "Last", id="list.last", show=False),
     ]
 
     class Highlighted(Message):
-        """The person moved to a task, or the highlighted task left (``None``)."""
+        """Another task is highlighted, or none."""
 
-        def __init__(self, key: TaskKey | None) -> None:
+        def __init__(self, key: TaskKey | None, *, left: bool = False) -> None:
             super().__init__()
             self.key = key
+            self.left = left
+            """The highlighted task left the list by itself."""
 
     class Chosen(Message):
         """The person double-clicked a task."""
@@ -154,7 +160,7 @@ class TaskList(ScrollView, can_focus=True):
             # The highlighted line keeps its place on the screen, under the eye that reads it.
             self.scroll_to(y=max(0, top + self._cursor.place - place), animate=False, immediate=True)
         if self._cursor.key != key:
-            self.post_message(self.Highlighted(self._cursor.key))
+            self.post_message(self.Highlighted(self._cursor.key, left=self._cursor.key is None))
 
     def let_go(self, key: TaskKey) -> None:
         """Expect that a task leaves because the person put it away."""
@@ -200,7 +206,8 @@ class TaskList(ScrollView, can_focus=True):
         for number, text in enumerate(made):
             if number:
                 segments.append(Segment(" " * GAP, style))
-            # A highlighted line with the focus is drawn in one colour: tones on the cursor's are hard to read.
+            # A highlighted line with the focus is drawn in one colour: tones on the cursor's are hard to
+            # read.
             tone = Style() if here and self.has_focus else self._tone(text.tone)
             segments.append(Segment(text.text, style + tone))
         return Strip(segments).adjust_cell_length(width, style)

@@ -1,0 +1,207 @@
+"""The program: it draws the inbox from the store, then opens the engine behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.worker import Worker, WorkerState
+
+from app.config import ConfigError
+from app.engine.commands import Changes, Engine, EngineFactory
+from app.tui import messages
+from app.tui.actions import TaskActions
+from app.tui.screens.inbox import InboxScreen
+from app.tui.servers_file import ServersFile
+from app.tui.theme import DARK, LIGHT, THEMES
+from app.tui.widgets.inert import say
+from storage.records import Reader, TaskKey
+
+log = logging.getLogger(__name__)
+
+
+def wall_clock() -> int:
+    """Return the time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+@runtime_checkable
+class Shows(Protocol):
+    """A screen that shows one task."""
+
+    def refresh_task(self) -> None:
+        """Read the task again."""
+
+
+@runtime_checkable
+class Ticks(Protocol):
+    """A screen on which ages go on."""
+
+    def tick(self) -> None:
+        """A second has passed."""
+
+
+class InboxApp(App[None]):
+    """One inbox. Screens read `reader` and act through `engine`; `changed` tells them what to read again."""
+
+    TITLE = "taskinbox"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("R", "reconnect", "Connect again", id="app.reconnect", show=False),
+    ]
+
+    def __init__(
+        self,
+        reader: Reader,
+        connect: EngineFactory,
+        servers_file: ServersFile | None = None,
+        *,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        super().__init__()
+        self.reader = reader
+        self.engine: Engine | None = None
+        """The engine; ``None`` until it is open."""
+        self.servers_file = servers_file
+        self.clock = clock
+        self.actions = TaskActions(self)
+        self.no_engine_words = "Still connecting; try again in a moment."
+        """What to tell a person whose action needs the engine while there is none."""
+        self._connect = connect
+        self._watching: Worker[None] | None = None
+        self._names: list[str] = []
+        self._inbox = InboxScreen()
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = DARK.name
+
+    def on_mount(self) -> None:
+        """Draw the inbox; only after its first paint open what talks to the network."""
+        self.push_screen(self._inbox)
+        self.set_interval(1.0, self._tick)
+        self.reread_servers()
+        self._inbox.call_after_refresh(self._open_engine)
+
+    def _tick(self) -> None:
+        if isinstance(self.screen, Ticks):
+            self.screen.tick()
+
+    def server_names(self) -> list[str]:
+        """Return the servers of the servers file, as last read."""
+        return self._names
+
+    def reread_servers(self) -> None:
+        """Read the servers file's names again."""
+        if self.servers_file is not None:
+            try:
+                self._names = [name for name, _ in self.servers_file.list()]
+            except ConfigError as error:
+                self._inbox.trouble(f"{error}")
+
+    def _open_engine(self) -> None:
+        self._inbox.note("connecting…")
+        self.start(self._connected(), "connect")
+
+    async def _connected(self) -> None:
+        engine = await self._connect()
+        self.engine = engine
+        engine.listen(self._on_changes)
+        self._inbox.note("")
+        self._inbox.reload()
+        self._watch(engine)
+
+    def _watch(self, engine: Engine) -> None:
+        self._inbox.trouble(None)
+        self._watching = self.start(engine.run(), "engine")
+
+    def start(self, work: Coroutine[Any, Any, None], group: str) -> Worker[None]:
+        """Run *work* for the app: it outlives the screen that wanted it, and a failure ends only itself."""
+        return self.run_worker(work, group=group, exit_on_error=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """The one policy for work that failed: it is logged and said, and the program goes on."""
+        worker = event.worker
+        if worker is self._watching and event.state is WorkerState.SUCCESS and self.engine is not None:
+            self._inbox.trouble("Watching has ended. Press R to watch again.")
+        if event.state is not WorkerState.ERROR or worker.error is None:
+            return
+        log.error("work of group %s failed", worker.group, exc_info=worker.error)
+        words = f"{worker.error}" or type(worker.error).__name__
+        if worker.group == "connect":
+            self.no_engine_words = "Not connected. Press R to try again."
+            self._inbox.note("not connected")
+            self._inbox.trouble(f"Can't watch tasks: {words}  Press R to try again.")
+        elif worker.group == "engine":
+            self._inbox.trouble(f"Watching has stopped: {words}  Press R to watch again.")
+        else:
+            say(self, f"That failed: {words}", "error", timeout=10)
+
+    def action_reconnect(self) -> None:
+        """Open the engine again, or let it watch again, where that has failed."""
+        running = {w.group for w in self.workers if w.is_running}
+        if self.engine is None and "connect" not in running:
+            self.no_engine_words = "Still connecting; try again in a moment."
+            self._inbox.trouble(None)
+            self._open_engine()
+        elif self.engine is not None and "engine" not in running:
+            self._watch(self.engine)
+
+    def action_other_theme(self) -> None:
+        """Change between dark and light."""
+        self.theme = LIGHT.name if self.theme == DARK.name else DARK.name
+
+    def _on_changes(self, changes: Changes) -> None:
+        # An engine event never pushes a screen: keys in flight would answer it.
+        if changes.servers:
+            self.reread_servers()
+        self._inbox.changed(changes)
+        for screen in self.screen_stack:
+            if isinstance(screen, Shows):
+                screen.refresh_task()
+
+    def expect_departure(self, key: TaskKey) -> None:
+        """Let the list's highlight go on to the next task when this one leaves, since the person sent it
+        off.
+        """
+        self._inbox.expect_departure(key)
+
+    def on_open_task(self, message: messages.OpenTask) -> None:
+        """Show a task in the inbox, whichever screen asked."""
+        self._return_to_inbox()
+        self._inbox.go_to(message.key)
+
+    def _return_to_inbox(self) -> None:
+        while len(self.screen_stack) > 1 and self.screen is not self._inbox:
+            self.pop_screen()
+
+    def on_cancel_requested(self, message: messages.CancelRequested) -> None:
+        """Confirm, then cancel."""
+        self.actions.cancel(message.key)
+
+    def on_archive_requested(self, message: messages.ArchiveRequested) -> None:
+        """Put away, or bring back."""
+        self.actions.archive(message.key, message.archive)
+
+    def on_refresh_requested(self, message: messages.RefreshRequested) -> None:
+        """Look at a task now."""
+        self.actions.look(message.key)
+
+    async def on_unmount(self) -> None:
+        """End the engine's work; what is saved is saved."""
+        engine, self.engine = self.engine, None
+        if self._watching is not None:
+            self._watching.cancel()
+        if engine is not None:
+            await engine.aclose()
+
+
+def run(reader: Reader, connect: EngineFactory, servers_file: ServersFile | None = None) -> int:
+    """Run the inbox until it is left; returns the exit code, which is not 0 when it crashed."""
+    app = InboxApp(reader, connect, servers_file)
+    asyncio.run(app.run_async())
+    return app.return_code or 0

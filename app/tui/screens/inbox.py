@@ -1,0 +1,390 @@
+"""The inbox: sections, the list, and beside it (from 110 columns) the highlighted task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import Input
+
+from app.engine.commands import Changes
+from app.tui.commands import InboxCommands
+from app.tui.widgets.inert import say
+from app.tui.widgets.section_tabs import SectionTabs
+from app.tui.widgets.status_bar import Banner, KeyBar, StatusBar
+from app.tui.widgets.task_list import ListHead, TaskList
+from app.tui.widgets.task_pane import TaskPane
+from app.tui.words import EMPTY_WORDS, NO_SERVERS, server_health
+from storage.errors import StorageError
+from storage.records import SECTIONS, Section, TaskKey, TaskRow
+
+if TYPE_CHECKING:
+    from app.tui.app import InboxApp
+
+WIDE: Final = 110
+"""Columns from which list and task stand side by side."""
+LIST_AGAIN: Final = 0.1
+"""Seconds between two readings of the whole list; rows in sight are read again at once."""
+
+
+class InboxScreen(Screen[None]):
+    """The first screen. It reads the store; what it wants done, the app's actions do."""
+
+    CSS_PATH = "inbox.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's own declaration
+    AUTO_FOCUS = "TaskList"
+    COMMANDS: ClassVar[set[type[InboxCommands]]] = {InboxCommands}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "Open the task", id="inbox.open"),
+        Binding("a", "answer", "Answer its first question", id="inbox.answer"),
+        Binding("c", "cancel", "Cancel the task…", id="inbox.cancel"),
+        Binding("e", "archive", "Archive, or bring back", id="inbox.archive"),
+        Binding("f", "forget", "Forget it…", id="inbox.forget"),
+        Binding("r", "look", "Look at it now", id="inbox.look"),
+        Binding("slash", "filter", "Filter the list", id="inbox.filter"),
+        Binding("n", "call", "Call a tool", id="inbox.call"),
+        Binding("s", "servers", "Servers", id="inbox.servers"),
+        Binding("question_mark", "help", "Keys and words", id="inbox.help"),
+        Binding("q", "app.quit", "Quit", id="inbox.quit"),
+        Binding("escape", "back", "Back to the list", id="inbox.back", show=False),
+        *(
+            Binding(str(number), f"section({section!r})", f"Section {number}", id=f"inbox.section-{number}")
+            for number, section in enumerate(SECTIONS, 1)
+        ),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.section: Section = "needs-you"
+        self.current: TaskKey | None = None
+        """The task that an action means: highlighted, or the one shown that has just left the list."""
+        self.filter_text = ""
+        self._places: dict[Section, TaskKey] = {}
+        self._stale: set[TaskKey] = set()
+        self._again: Timer | None = None
+        self._note = ""
+        self._tasks = TaskList(self._read_rows, lambda: self.inbox.clock(), id="tasks")
+        self._total = 0
+        self._pane = TaskPane(lambda work: self.inbox.start(work, "view"), id="detail")
+
+    @property
+    def inbox(self) -> InboxApp:
+        """The app this screen is part of."""
+        return cast("InboxApp", self.app)
+
+    @property
+    def is_wide(self) -> bool:
+        """Say whether the task stands beside the list."""
+        return self.app.size.width >= WIDE
+
+    def compose(self) -> ComposeResult:
+        """Lay out the lines and the list; the task's view is mounted after the first paint."""
+        yield StatusBar(id="status")
+        yield SectionTabs(id="sections")
+        yield Banner(id="banner")
+        with Horizontal(id="body"):
+            with Vertical(id="left"):
+                yield Input(placeholder="server, tool, id or message", id="filter")
+                yield ListHead(self._tasks)
+                yield self._tasks
+            yield self._pane
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Show what the store holds."""
+        self.open_section(self.section)
+
+    # Reading
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn a store that can't be read into a banner; what is on the screen stays."""
+        try:
+            yield
+        except StorageError as error:
+            self.trouble(f"The store can't be read: {error}")
+
+    def _read_rows(self, keys: Sequence[TaskKey]) -> Mapping[TaskKey, TaskRow]:
+        with self._reading():
+            return self.inbox.reader.rows(keys)
+        return {}
+
+    def open_section(self, section: Section, at: TaskKey | None = None) -> None:
+        """Show a section because the person asked for it: at *at*, or where they left it."""
+        self.section = section
+        self.query_one(ListHead).show(section)
+        self._show_keys()
+        with self._reading():
+            keys = self._read_list()
+            self._tasks.open(keys, at or self._places.get(section), blank=self._blank())
+
+    def reload(self) -> None:
+        """Read the list, the counts and the servers again."""
+        with self._reading():
+            keys = self._read_list()
+            stale, self._stale = self._stale, set()
+            self._tasks.replace(keys, stale, renamed=self._renamed(keys), blank=self._blank())
+
+    def _read_list(self) -> list[TaskKey]:
+        reader = self.inbox.reader
+        counts = reader.counts()
+        keys = reader.keys(self.section, text=self.filter_text or None)
+        self._show_status(counts["needs-you"])
+        self.query_one(SectionTabs).show(counts, self.section)
+        self._total = sum(counts.values())
+        return keys
+
+    def _renamed(self, keys: Sequence[TaskKey]) -> TaskKey | None:
+        """Return the new key of the highlighted call, where it has become a task."""
+        key = self._tasks.highlighted
+        if key is None or key in set(keys):
+            return None
+        record = self.inbox.reader.task(key)
+        return record.key if record is not None and record.key != key else None
+
+    def _show_status(self, need: int) -> None:
+        now = self.inbox.clock()
+        known = {record.name: record for record in self.inbox.reader.servers()}
+        names = self.inbox.server_names() or sorted(known)
+        servers = [(name, server_health(known.get(name), now)) for name in names]
+        self.query_one(StatusBar).show(servers, need, self._note)
+
+    def _blank(self) -> Sequence[str]:
+        if self.filter_text:
+            return ("Nothing matches.", f"No task here with “{self.filter_text}”. Escape clears the filter.")
+        if not self._total and not self.inbox.server_names():
+            return NO_SERVERS
+        return EMPTY_WORDS[self.section]
+
+    def changed(self, changes: Changes) -> None:
+        """Take in what the engine says has changed: rows in sight now, the whole list soon."""
+        self._stale |= changes.tasks
+        self._tasks.reread(changes.tasks)
+        self._pane.changed(changes.tasks)
+        if self._again is None:
+            self._again = self.set_timer(LIST_AGAIN, self._list_again)
+
+    def _list_again(self) -> None:
+        self._again = None
+        self.reload()
+
+    def tick(self) -> None:
+        """Let ages and times left go on: only lines whose words change are drawn."""
+        self._pane.tick()
+        self._tasks.repaint_changed()
+        with self._reading():
+            self._show_status(self.query_one(SectionTabs).counts.get("needs-you", 0))
+
+    # What the app tells it
+
+    def note(self, words: str) -> None:
+        """Say something short in the first line, such as connecting…"""
+        self._note = words
+        if self.is_mounted:
+            self.tick()
+
+    def trouble(self, words: str | None) -> None:
+        """Say what is wrong with the program itself; ``None``: nothing any more."""
+        self.query_one(Banner).say(words)
+
+    def expect_departure(self, key: TaskKey) -> None:
+        """Let the highlight go on to the next task when this one leaves."""
+        self._tasks.let_go(key)
+
+    def go_to(self, key: TaskKey) -> None:
+        """Highlight a task wherever it stands, and open it."""
+        record = None
+        with self._reading():
+            record = self.inbox.reader.task(key)
+        if record is None:
+            say(self.app, f"There is no record of {key}.", "warning")
+            return
+        self._clear_filter()
+        self.open_section(record.section, record.key)
+        self.current = record.key
+        self.action_open()
+
+    # The task beside the list
+
+    @on(TaskList.Highlighted)
+    def _highlighted(self, message: TaskList.Highlighted) -> None:
+        if message.key is not None:
+            self._places[self.section] = message.key
+        # A task that left the list by itself stays the one that is meant while it is shown beside the list.
+        shown = self.is_wide and self.current is not None and self._pane.shown == self.current
+        if not (message.left and shown):
+            self.current = message.key
+        self._follow()
+
+    def _follow(self) -> None:
+        self._pane.follow(self.current if self.is_wide else None)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show the task beside the list, or not."""
+        if not self.is_wide and self.focused is not None and self._pane in self.focused.ancestors:
+            self._tasks.focus()
+        self._show_keys()
+        self._follow()
+
+    def on_screen_resume(self) -> None:
+        """Come back from another screen: read again what may have changed meanwhile."""
+        if self.is_mounted:
+            self.reload()
+
+    def _show_keys(self) -> None:
+        away = "bring back" if self.section == "archived" else "archive"
+        self.query_one(KeyBar).show(
+            (
+                ("⏎", "open", "open"),
+                ("a", "answer", "answer"),
+                ("c", "cancel task", "cancel"),
+                ("e", away, "archive"),
+                ("/", "filter", "filter"),
+                ("n", "call a tool", "call"),
+                ("?", "help", "help"),
+                ("s", "servers", "servers"),
+                ("r", "look now", "look"),
+                ("f", "forget", "forget"),
+                ("^p", "commands", "app.command_palette"),
+                ("q", "quit", "app.quit"),
+            )
+        )
+
+    # What the person does
+
+    @on(SectionTabs.Chosen)
+    def _section_clicked(self, message: SectionTabs.Chosen) -> None:
+        self.open_section(message.section)
+
+    @on(TaskList.Chosen)
+    def _task_chosen(self, message: TaskList.Chosen) -> None:
+        self.current = message.key
+        self.action_open()
+
+    def action_section(self, section: Section) -> None:
+        """Show a section."""
+        self.open_section(section)
+        self._tasks.focus()
+
+    def action_shift_section(self, by: int) -> None:
+        """Show the section to the left or to the right."""
+        self.open_section(SECTIONS[(SECTIONS.index(self.section) + by) % len(SECTIONS)])
+
+    def action_tab(self, by: int) -> None:
+        """Go to the task beside the list; where there is none, to the next section."""
+        if not self.is_wide:
+            self.action_shift_section(by)
+        elif by > 0:
+            self.focus_next()
+        else:
+            self.focus_previous()
+
+    def action_open(self) -> None:
+        """Go to the task: beside the list, or over it."""
+        key = self._meant()
+        if key is None:
+            return
+        if self.is_wide:
+            self._pane.enter(key)
+            return
+        from app.tui.screens.task import TaskScreen
+
+        screen = TaskScreen(key)
+        self.inbox.push_screen(screen)
+        screen.call_after_refresh(screen.action_answer)
+
+    def action_answer(self) -> None:
+        """Go to the first open question of the task."""
+        key = self._meant()
+        if key is None:
+            return
+        row = self._tasks.row(key)
+        if row is not None and not row.open_questions:
+            say(self.app, "It has no open question.")
+            return
+        self.action_open()
+
+    def _meant(self) -> TaskKey | None:
+        if self.current is None:
+            words = "Choose a task first: ↑ ↓." if self._tasks.keys else "There is no task here."
+            say(self.app, words)
+        return self.current
+
+    def action_cancel(self) -> None:
+        """Cancel the task, after a confirmation."""
+        if (key := self._meant()) is not None:
+            self.inbox.actions.cancel(key)
+
+    def action_archive(self) -> None:
+        """Put the task away, or bring it back."""
+        if (key := self._meant()) is not None:
+            self.inbox.actions.archive(key)
+
+    def action_forget(self) -> None:
+        """Delete our record of the task, after a confirmation."""
+        if (key := self._meant()) is not None:
+            self.inbox.actions.forget(key)
+
+    def action_look(self) -> None:
+        """Look at the task now."""
+        if (key := self._meant()) is not None:
+            self.inbox.actions.look(key)
+
+    def action_call(self) -> None:
+        """Call a tool."""
+        from app.tui.screens.call_tool import CallScreen
+
+        self.inbox.push_screen(CallScreen())
+
+    def action_servers(self) -> None:
+        """Show the servers."""
+        from app.tui.screens.servers import ServersScreen
+
+        self.inbox.push_screen(ServersScreen())
+
+    def action_help(self) -> None:
+        """Show the keys and words."""
+        from app.tui.screens.help import Help
+
+        self.inbox.push_screen(Help())
+
+    # The filter
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        field = self.query_one("#filter", Input)
+        field.add_class("-shown")
+        field.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter_changed(self, message: Input.Changed) -> None:
+        if message.value != self.filter_text:
+            self.filter_text = message.value
+            self.open_section(self.section, self.current)
+
+    @on(Input.Submitted, "#filter")
+    def _filter_done(self) -> None:
+        self._tasks.focus()
+        if not self.filter_text:
+            self._clear_filter()
+
+    def _clear_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.remove_class("-shown")
+        if self.filter_text:
+            self.filter_text = ""
+            field.value = ""
+            self.open_section(self.section, self.current)
+
+    def action_back(self) -> None:
+        """Go back to the list; from the list or the filter itself, clear the filter."""
+        if self.focused in (self._tasks, None) or self.focused is self.query_one("#filter"):
+            self._clear_filter()
+        self._tasks.focus()
