@@ -130,6 +130,10 @@ _FIRST: Final = Migration(
             data_json TEXT NOT NULL
         )
         """,
+        # Counted up to make a commit that takes all earlier ones to the disk with it. An update that changes
+        # nothing would not do: SQLite leaves out pages whose content stays the same.
+        "CREATE TABLE syncs (count INTEGER NOT NULL)",
+        "INSERT INTO syncs VALUES (0)",
         "CREATE INDEX events_of_task ON events (server, task_id, seq)",
         """
         CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events

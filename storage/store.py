@@ -101,7 +101,7 @@ class Store:
             self._must_sync = False
             self._connection.sync_commits(True)
             with self._connection.transaction():
-                self._connection.run("UPDATE migrations SET name = name WHERE number = 1")
+                self._connection.run("UPDATE syncs SET count = count + 1")
 
     # Tasks and calls
 

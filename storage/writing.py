@@ -30,9 +30,8 @@ def apply(
 ) -> bool:
     """Apply *writes* to the task *number*; returns whether a power failure must not undo them.
 
-    What differs at every look (`rows.POLL_MARKS`) is stored without a fact in the log; for anything else there
-    is one, so that other programs notice. ``changed_at`` moves with the content, not with a problem in reading
-    it.
+    What differs at every look (`rows.POLL_MARKS`) leaves no fact in the log; for anything else there
+    is one, so that other programs notice. ``changed_at`` moves with the content, not with ``problem``.
     """
     changed = set[str]()
     if writes.state is not None:
