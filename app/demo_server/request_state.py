@@ -11,52 +11,20 @@ import binascii
 import hashlib
 import hmac
 import json
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from app.demo_server.errors import INVALID_PARAMS, RpcError, ServeError
-from app.paths import private_folder
+from app.demo_server.errors import INVALID_PARAMS, RpcError
 
 LIFETIME_MS: Final = 24 * 3600 * 1000
 """How long a person may take to answer: overnight is normal."""
 
 
 class Seal:
-    """Makes and checks request states with one key."""
+    """Makes and checks request states with one key, which must outlive the process."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-
-    @classmethod
-    def open(cls, path: Path) -> Seal:
-        """Use the key at *path*, making it where it is missing; a restart must honour what was handed out.
-
-        Raises:
-            ServeError: the file can't be read or written, or is no key.
-        """
-        try:
-            private_folder(path.parent)
-            # Written aside and linked into place: a crash can't leave half a key, nor two starts two keys.
-            if not path.exists():
-                draft = path.with_name(f"{path.name}.{os.getpid()}")
-                descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(os.urandom(32))
-                    file.flush()
-                    os.fsync(file.fileno())
-                try:
-                    os.link(draft, path)
-                except FileExistsError:
-                    pass
-                draft.unlink()
-            key = path.read_bytes()
-        except OSError as error:
-            raise ServeError(f"the demo service's key at {path} can't be used: {error}") from error
-        if len(key) != 32:
-            raise ServeError(f"{path} is not a key of the demo service; remove it to have a new one made")
-        return cls(key)
 
     def make(self, tool: str, arguments: Mapping[str, Any], now_ms: int) -> str:
         """Return a state for this call."""

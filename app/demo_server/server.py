@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import signal
 import socket
@@ -41,12 +42,12 @@ def build_app(
     run_worker: bool = True,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     token: Callable[[], str] = lambda: secrets.token_hex(16),
-    stopped: Callable[[], None] = lambda: None,
+    stopped: Callable[[BaseException | None], None] = lambda error: None,
 ) -> Starlette:
     """Return the application over the folder *data*.
 
     With *run_worker* off nothing moves until a test does ``await app.state.worker.step()``. *stopped* is told
-    when the worker ends by itself, which it does only when the store can't be written.
+    when the worker ends by itself, which it does only where the store can't be read or written.
 
     Raises:
         ServeError: the folder can't be used, or there is no such set of tools.
@@ -54,14 +55,14 @@ def build_app(
     toolset = tools_named(tools)
     store = Store.open(data / "tasks.db")
     worker = Worker(store, toolset, step_ms=round(step_seconds * 1000), now_ms=now_ms, token=token)
-    seal = Seal.open(data / "request-state.key")
+    seal = Seal(store.request_state_key)
     service = Service(store, toolset, seal, poll_ms=poll_ms, now_ms=now_ms, token=token, wake=worker.wake)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         running = asyncio.create_task(worker.run()) if run_worker else None
         if running is not None:
-            running.add_done_callback(lambda ended: None if ended.cancelled() else stopped())
+            running.add_done_callback(lambda ended: None if ended.cancelled() else stopped(ended.exception()))
         try:
             yield
         finally:
@@ -94,11 +95,10 @@ def serve(
     """
     listener = _listen(port)
     server: _Server | None = None
-    broken = False
+    failures: list[BaseException | None] = []
 
-    def stop() -> None:
-        nonlocal broken
-        broken = True
+    def stop(error: BaseException | None) -> None:
+        failures.append(error)
         if server is not None:
             server.should_exit = True
 
@@ -113,19 +113,26 @@ def serve(
             log_level="error",
             access_log=False,
             server_header=False,
+            # Longer than any sensible poll interval: a connection closed just as a client reuses it leaves
+            # that client not knowing whether its call was made.
+            timeout_keep_alive=75,
             timeout_graceful_shutdown=2,
         )
         server = _Server(config, lambda: ready(f"http://{HOST}:{listener.getsockname()[1]}{PATH}"))
         server.run(sockets=[listener])
     finally:
         listener.close()
-    if broken:
-        raise ServeError(f"the demo service stopped: its data in {data} could not be written")
+    if failures:
+        raise ServeError(
+            f"the demo service stopped: its data in {data} can't be used any more: {failures[0]}"
+        )
 
 
 def _listen(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if os.name == "posix":
+        # A port must be free again right after a crash; elsewhere this option would let a port be stolen.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
         # Now, not when the server starts: two sockets may be bound to one port, and the second fails late.

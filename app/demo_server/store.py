@@ -9,6 +9,7 @@ throughput.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ CREATE TABLE question (
     response TEXT,
     PRIMARY KEY (task_id, key)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE secret (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
 """
 
 
@@ -138,6 +140,12 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    @property
+    def request_state_key(self) -> bytes:
+        """The key that request states are signed with: made with the file, and the same in every process."""
+        row = self._db.execute("SELECT value FROM secret WHERE name = 'request-state'").fetchone()
+        return bytes(row[0])
 
     def create(self, task: Task) -> None:
         """Write a new task and its questions; once this returns, every process finds it."""
@@ -290,6 +298,7 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
         # Not executescript: it would commit the transaction that makes the tables and their version one step.
         for statement in filter(str.strip, _SCHEMA.split(";")):
             db.execute(statement)
+        db.execute("INSERT INTO secret VALUES ('request-state', ?)", (os.urandom(32),))
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     db.execute("COMMIT")
     if version > SCHEMA_VERSION:

@@ -14,8 +14,6 @@ from typing import Any, Final
 from app.demo_server.errors import INTERNAL_ERROR, RpcError, ServeError
 from app.demo_server.questions import deployment_form, form, visit
 
-NO_STATE: Final[Mapping[str, Any]] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -30,7 +28,7 @@ class Job:
     answers: Mapping[str, Mapping[str, Any]]
     """Responses by key: ``{"action": …, "content": …}``."""
     token: str
-    """Random, new at each step; what must last goes into the state or the request."""
+    """Random, new at each step; what must last goes into the state."""
 
     def action(self, key: str) -> str:
         """Return how the question was answered: ``accept``, ``decline`` or ``cancel``."""
@@ -46,7 +44,8 @@ class Work:
     """Go on after a pause."""
 
     message: str
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] | None = None
+    """What the next step finds; ``None`` keeps what there is."""
     pause: float = 1
     """In steps: the service decides how long one is."""
 
@@ -57,7 +56,7 @@ class Ask:
 
     message: str
     requests: Mapping[str, Mapping[str, Any]]
-    state: Mapping[str, Any] = field(default_factory=dict)
+    """By key; no key may have been asked before in this task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +195,16 @@ def _deploy_service(job: Job) -> Outcome:
 def _approve_in_browser(job: Job) -> Outcome:
     """A question in URL mode; accepting it says only that the person went there."""
     if job.position == 0:
-        return Work("Preparing the page")
+        return Work("Preparing the page", {"request": job.token})
+    request = job.state["request"]
     if "approve_in_browser" not in job.answers:
-        url = f"https://approvals.example.com/requests/{job.token}"
+        url = f"https://approvals.example.com/requests/{request}"
         asked = visit("Review the payment run on the approvals site.", url)
         return Ask("Waiting for an approval in the browser", {"approve_in_browser": asked})
     action = job.action("approve_in_browser")
     outcome = {"accept": "approved", "decline": "declined", "cancel": "dismissed"}[action]
-    return Done(
-        f"The approval was {outcome}", tool_result(f"The payment run was {outcome}.", {"action": action})
-    )
+    result = tool_result(f"The payment run was {outcome}.", {"request": request, "action": action})
+    return Done(f"The approval was {outcome}", result)
 
 
 def _two_questions(job: Job) -> Outcome:

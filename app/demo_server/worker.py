@@ -75,9 +75,10 @@ class Worker:
             return Change("failed", f"Failed: {error.message}", task.state, error=error.body())
         match outcome:
             case Work(message, state, pause):
+                state = task.state if state is None else state
                 return Change("working", message, state, due_ms=now + round(self._step_ms * pause))
-            case Ask(message, requests, state):
-                return Change("input_required", message, state, asks=requests)
+            case Ask(message, requests):
+                return Change("input_required", message, task.state, asks=requests)
             case Done(message, result):
                 return Change("completed", message, task.state, result=result)
 

@@ -1,0 +1,181 @@
+"""What the disk holds, and what a step that breaks does."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.demo_server.errors import ServeError
+from app.demo_server.server import build_app
+from app.demo_server.store import SCHEMA_VERSION, Change, Question, Store, Task
+from app.demo_server.tools import Ask, Done, Job, Outcome, Tool, Work, tool_result
+from app.demo_server.worker import Worker
+
+ASKED: dict[str, Any] = {
+    "method": "elicitation/create",
+    "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}},
+}
+
+
+def make_task(task_id: str = "tsk_1", tool: str = "probe", **more: Any) -> Task:
+    fields: dict[str, Any] = {"created_ms": 1, "updated_ms": 1, "ttl_ms": 60_000, "poll_ms": 10, "due_ms": 1}
+    return Task(task_id, tool, {"a": "日本 \U0001f600"}, **(fields | more))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "tasks.db"
+
+
+def worker_over(store: Store, *tools: Tool, now: int = 100) -> Worker:
+    return Worker(store, {t.name: t for t in tools}, step_ms=0, now_ms=lambda: now, token=lambda: "token")
+
+
+def probe(step: Any, name: str = "probe") -> Tool:
+    return Tool(name, name, name, step=step)
+
+
+def test_a_task_is_found_whole_by_the_next_process(path):
+    task = make_task(questions=(Question("b", ASKED), Question("a", ASKED, {"action": "decline"})))
+    Store.open(path).create(task)
+    found = Store.open(path).get("tsk_1")
+    assert found == task
+    assert list(found.outstanding) == ["b"]
+
+
+def test_the_files_are_for_their_owner_alone(path):
+    store = Store.open(path)
+    store.create(make_task())
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    for file in path.parent.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
+
+
+def test_the_signing_key_is_made_once(path, tmp_path):
+    key = Store.open(path).request_state_key
+    assert len(key) == 32
+    assert Store.open(path).request_state_key == key
+    assert Store.open(tmp_path / "other.db").request_state_key != key
+
+
+def test_a_newer_versions_file_is_refused_and_left_alone(path):
+    Store.open(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(ServeError, match="newer version"):
+        Store.open(path)
+    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION + 1,)
+
+
+def test_a_file_that_is_no_database_is_refused(path):
+    path.parent.mkdir()
+    path.write_bytes(b"this is not a database, and long enough to be read as one" * 20)
+    with pytest.raises(ServeError, match="can't be used"):
+        Store.open(path)
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ServeError, match="can't be used"):
+        build_app(tmp_path / "file")
+
+
+def test_tools_that_do_not_exist_are_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(ServeError, match="nonsense"):
+        build_app(tmp_path / "data", "nonsense")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_step_counts_only_onto_the_position_it_was_computed_from(path):
+    store, rival = Store.open(path), Store.open(path)
+    store.create(make_task())
+    mine, theirs = store.due(5), rival.due(5)
+    assert mine is not None
+    assert theirs is not None
+    assert store.advance(mine, Change("working", "first", due_ms=6), 5)
+    assert not rival.advance(theirs, Change("completed", "second", result={}), 5)
+    task = rival.get("tsk_1")
+    assert task is not None
+    assert (task.status, task.message, task.position) == ("working", "first", 1)
+
+
+def test_a_key_that_was_asked_before_cannot_be_asked_again_and_the_step_leaves_no_trace(path):
+    store = Store.open(path)
+    store.create(make_task(questions=(Question("k", ASKED, {"action": "accept"}),)))
+    before = store.get("tsk_1")
+    assert before is not None
+    with pytest.raises(sqlite3.IntegrityError):
+        store.advance(before, Change("input_required", asks={"k": ASKED}), 5)
+    assert store.get("tsk_1") == before
+
+
+def test_the_task_that_is_due_longest_goes_first_and_waiting_ones_are_not_due(path):
+    store = Store.open(path)
+    for name, due in (("late", 30), ("early", 10), ("waiting", None), ("future", 90)):
+        store.create(make_task(name, due_ms=due))
+    first = store.due(50)
+    assert first is not None
+    assert first.id == "early"
+    assert store.next_due() == 10
+    store.advance(first, Change("completed", result={}), 50)
+    second = store.due(50)
+    assert second is not None
+    assert second.id == "late"
+
+
+async def test_a_step_that_breaks_fails_its_own_task_and_no_other(path, caplog):
+    def broken(job: Job) -> Outcome:
+        raise KeyError("missing")
+
+    def fine(job: Job) -> Outcome:
+        return Done("ok", tool_result("ok"))
+
+    store = Store.open(path)
+    store.create(make_task("tsk_broken", "broken"))
+    store.create(make_task("tsk_fine", "fine", due_ms=2))
+    worker = worker_over(store, probe(broken, "broken"), probe(fine, "fine"))
+    assert [await worker.step() for _ in range(3)] == ["tsk_broken", "tsk_fine", None]
+    failed, completed = store.get("tsk_broken"), store.get("tsk_fine")
+    assert failed is not None
+    assert completed is not None
+    assert failed.status == "failed"
+    assert failed.error == {"code": -32603, "message": "the tool broken broke at step 0"}
+    assert "missing" in caplog.text
+    assert completed.status == "completed"
+
+
+async def test_a_task_whose_tool_is_gone_fails(path):
+    store = Store.open(path)
+    store.create(make_task())
+    await worker_over(store).step()
+    task = store.get("tsk_1")
+    assert task is not None
+    assert (task.status, task.due_ms) == ("failed", None)
+    assert "no longer has the tool" in str(task.message)
+
+
+async def test_state_is_kept_between_steps_and_across_processes(path):
+    seen = []
+
+    def step(job: Job) -> Outcome:
+        seen.append(dict(job.state))
+        if job.position == 0:
+            return Work("one", {"left": "here"})
+        if job.position == 1:
+            return Work("two")
+        return Ask("three", {"k": ASKED}) if not job.answers else Done("four", tool_result("ok"))
+
+    Store.open(path).create(make_task())
+    for _ in range(3):
+        await worker_over(Store.open(path), probe(step)).step()
+    store = Store.open(path)
+    store.answer("tsk_1", {"k": {"action": "decline"}}, 50)
+    await worker_over(store, probe(step)).step()
+    assert seen == [{}, {"left": "here"}, {"left": "here"}, {"left": "here"}]
+    task = store.get("tsk_1")
+    assert task is not None
+    assert task.status == "completed"
