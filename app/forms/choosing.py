@@ -22,7 +22,7 @@ def choices(options: Sequence[tuple[Any, str | None]]) -> tuple[Choice, ...]:
     found: list[Choice] = []
     for value, title in options:
         json = encode(value)
-        label = title if title else _own_label(value, json, strings)
+        label = _label(value, json, title, title is not None and titles[title] > 1, strings)
         if isinstance(value, str):
             entry = value if value else json
         elif json not in strings:
@@ -31,7 +31,7 @@ def choices(options: Sequence[tuple[Any, str | None]]) -> tuple[Choice, ...]:
             entry = title
         else:
             entry = _typed(value, json)
-        found.append(Choice(value, label, json, entry))
+        found.append(Choice(value, label, json, entry, title))
     return tuple(found)
 
 
@@ -39,7 +39,9 @@ def _typed(value: Any, json: str) -> str:
     return f"{json} ({type_of(value)})"
 
 
-def _own_label(value: Any, json: str, strings: set[str]) -> str:
+def _label(value: Any, json: str, title: str | None, shared: bool, strings: set[str]) -> str:
+    if title:
+        return f"{title} ({json})" if shared else title
     if isinstance(value, str):
         return value if value.strip() else json
     return _typed(value, json) if json in strings else json
@@ -61,13 +63,13 @@ def choose(among: Sequence[Choice], text: str) -> Choice:
         for choice in among:
             if identity(choice.value) == wanted:
                 return choice
-    titled = [choice for choice in among if choice.label == text]
+    titled = [choice for choice in among if choice.title == text]
     if len(titled) > 1:
         raise NoChoice(f"several choices are called {inert_line(text, 60)}: name one by its value")
     if titled:
         return titled[0]
     for choice in among:
-        if choice.entry == text:
+        if text in (choice.entry, choice.label):
             return choice
     raise NoChoice(f"not one of the choices: {listing(among)}")
 

@@ -115,7 +115,15 @@ def _one(field: Field, text: str) -> Any:
                 return None
             return choosing.choose(field.choices, text).value
         case _:
-            return decode(text)
+            return _json(text)
+
+
+def _json(text: str) -> Any:
+    try:
+        return decode(text)
+    except Malformed as error:
+        bare = text.lstrip()[:1] not in ("", "{", "[", '"', "-") and not text.lstrip()[:1].isdigit()
+        raise Refused(f'{error}; a text is written in "quotes"' if bare else str(error)) from None
 
 
 def _has_text(field: Field, text: str) -> bool:

@@ -70,6 +70,7 @@ class Flattener:
         self._steps += 1
         if self._steps > MAX_STEPS or level > MAX_LEVELS + MAX_HOPS:
             raise NotFlat
+        self._steps += sum(len(value) for value in node.values() if isinstance(value, list | dict)) // 8
         keywords = dict(node)
         if "$ref" in keywords:
             target = self._schema.target(keywords)

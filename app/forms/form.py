@@ -53,7 +53,10 @@ class Form:
         known = {field.name for field in self.fields}
         errors |= {name: "there is no such field" for name in entries if name not in known}
         if self.whole and not errors:
-            content = content[""]
+            if isinstance(content[""], dict):
+                content = content[""]
+            else:
+                errors[""] = "a JSON object is expected"
         return self._filled(content, errors)
 
     def fill_json(self, text: str) -> Filled:
@@ -64,22 +67,26 @@ class Form:
             return self._filled({}, {"": str(error)})
         if not isinstance(content, dict):
             return self._filled({}, {"": "a JSON object is expected"})
-        problem = self.judge.whole_problem(content)
-        return self._filled(content, {} if problem is None else dict([problem]))
+        return self._filled(content, self._named(self.judge.whole_problems(content)))
 
     def _filled(self, content: dict[str, Any], errors: dict[str, str]) -> Filled:
         if self.judged and not self.whole and not errors:
-            problem = self.judge.whole_problem(content)
-            if problem is not None:
-                name, reason = problem
-                known = any(field.name == name for field in self.fields)
-                errors = (
-                    {name: reason} if known else {"": f"{inert_line(name, 60)}: {reason}" if name else reason}
-                )
+            errors = self._named(self.judge.whole_problems(content))
         warnings = {field.name: "; ".join(field.warnings) for field in self.fields if field.warnings}
         if self.warnings and not self.whole:
             warnings[""] = "; ".join(self.warnings)
         return Filled(content, encode(content), errors, warnings)
+
+    def _named(self, problems: Mapping[str, str]) -> dict[str, str]:
+        """Return *problems* with those that name no field under the form as a whole."""
+        known = {field.name for field in self.fields if not self.whole}
+        errors = {name: reason for name, reason in problems.items() if name in known}
+        others = [
+            f"{inert_line(n, 60)}: {why}" if n else why for n, why in problems.items() if n not in known
+        ]
+        if others:
+            errors.setdefault("", "; ".join(others[:3]))
+        return errors
 
     def describe(self, content: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return (title, what was answered) for people, in the order of the fields; secrets are not shown.

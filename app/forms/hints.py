@@ -20,7 +20,7 @@ def hint(kind: Kind, schema: Mapping[str, Any], choices: Sequence[Choice], sever
     if kind == "text":
         return _text(schema)
     if kind == "boolean":
-        return "yes or no"
+        return "true or false"
     if kind == "choices":
         return _amount(schema, "minItems", "maxItems", "choice") or "any number of choices"
     if kind == "list":

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from app.forms.formats import format_problem
@@ -17,8 +18,14 @@ from app.forms.jsonvalues import encode, number_problem
 from app.forms.schemas import Dialect, Schema
 from app.text import inert_line
 
-MAX_STEPS: Final = 200_000
+MAX_STEPS: Final = 50_000
 """Keywords applied (and values compared) in one validation: about a second."""
+
+MAX_ERRORS: Final = 20
+"""Errors looked at in one validation."""
+
+_Problem = tuple[list[str | int], str, str | None]
+"""Where inside, what is wrong, and the name whose absence is wrong."""
 
 _steps: ContextVar[list[int]] = ContextVar("_steps")
 
@@ -46,45 +53,40 @@ class Judge:
 
     def problem(self, value: Any, node: Any = True) -> str | None:
         """Say in what way *value* breaks *node*, a subschema of the schema; the message says where inside."""
-        found_problem = self._first(value, node)
-        if found_problem is None:
-            return None
-        path, message, _ = found_problem
-        return f"{_where(path)}: {message}" if path else message
+        return next((_located(path, message) for path, message, _ in self._problems(value, node)), None)
 
-    def whole_problem(self, content: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the field that the whole schema complains about (``""``: none in particular), and why."""
-        found_problem = self._first(content, self._schema.root)
-        if found_problem is None:
-            return None
-        path, message, named = found_problem
-        if path and isinstance(path[0], str):
-            return path[0], f"{_where(path[1:])}: {message}" if path[1:] else message
-        if named is not None:
-            return named, "required here"
-        return "", message
+    def whole_problems(self, content: Mapping[str, Any]) -> dict[str, str]:
+        """Return what the whole schema complains about, by field (``""``: none in particular)."""
+        found: dict[str, str] = {}
+        for path, message, missing in self._problems(content, self._schema.root):
+            if path and isinstance(path[0], str):
+                found.setdefault(path[0], _located(path[1:], message))
+            elif missing is not None:
+                found.setdefault(missing, "required here")
+            else:
+                found.setdefault("", message)
+        return found
 
-    def _first(self, value: Any, node: Any) -> tuple[list[str | int], str, str | None] | None:
+    def _problems(self, value: Any, node: Any) -> list[_Problem]:
+        problem = _number_inside(value)
+        if problem is not None:
+            return [([], problem, None)]
         if node is True or node == {}:
-            problem = _number_inside(value)
-            return None if problem is None else ([], problem, None)
-        from jsonschema.exceptions import best_match
-
+            return []
         if self._validator is None:
             self._validator = _validator_class(self._schema.dialect)(
                 self._schema.root, registry=_registry(), format_checker=None
             )
         token = _steps.set([MAX_STEPS])
         try:
-            error = best_match(self._validator.descend(value, node))
+            errors = list(islice(self._validator.descend(value, node), MAX_ERRORS))
         except (_TooMuch, RecursionError):
-            return [], "too complex to be checked here", None
+            return [([], "too complex to be checked here", None)]
         finally:
             _steps.reset(token)
-        if error is None:
-            problem = _number_inside(value)
-            return None if problem is None else ([], problem, None)
-        return list(error.absolute_path), _wording(error), _missing(error)
+        # What a union says is the least telling.
+        errors.sort(key=lambda error: error.validator in ("anyOf", "oneOf"))
+        return [(list(error.absolute_path), _wording(error), _missing(error)) for error in errors]
 
 
 def _number_inside(value: Any) -> str | None:
@@ -98,6 +100,10 @@ def _number_inside(value: Any) -> str | None:
         elif isinstance(item, float | Decimal) and (problem := number_problem(item)) is not None:
             return problem
     return None
+
+
+def _located(path: list[str | int], message: str) -> str:
+    return f"{_where(path)}: {message}" if path else message
 
 
 def _where(path: list[str | int]) -> str:
@@ -142,13 +148,24 @@ def _wording(error: Any) -> str:
     if keyword == "format":
         return format_problem(expected, value) or "in the wrong format"
     if keyword in ("anyOf", "oneOf"):
-        return "fits none of the shapes that are allowed" if error.context else "fits several shapes, not one"
+        return _alternatives(error) if error.context else "fits several shapes, not one"
     if keyword in ("additionalProperties", "unevaluatedProperties"):
         return "holds a name that is not allowed"
     words = _BOUNDS.get(keyword)
     if words is not None:
         return words.format(inert_line(encode(expected), 40))
     return f"breaks the rule “{inert_line(str(keyword), 40)}” of its schema"
+
+
+def _alternatives(error: Any) -> str:
+    """Return what each branch of a union has against the value."""
+    branches: dict[Any, str] = {}
+    for inner in error.context:
+        branches.setdefault(
+            inner.relative_schema_path[0], _located(list(inner.relative_path), _wording(inner))
+        )
+    reasons = list(dict.fromkeys(branches.values()))[:3]
+    return inert_line("; or ".join(reasons), 300) if len(branches) <= 3 else "fits none of its shapes"
 
 
 _BOUNDS: Final = {
@@ -167,7 +184,8 @@ _BOUNDS: Final = {
 }
 
 
-def _spend(steps: int) -> None:
+def spend(steps: int) -> None:
+    """Take *steps* from what the validation that is going on may take; ends it when none are left."""
     left = _steps.get()
     left[0] -= steps
     if left[0] < 0:
@@ -176,9 +194,10 @@ def _spend(steps: int) -> None:
 
 def _counted(keyword: Any) -> Any:
     def check(validator: Any, expected: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        _spend(1)
+        # A keyword may walk all of what it holds, and all of the value.
+        spend(1 + sum(len(item) for item in (expected, instance) if isinstance(item, list | dict)) // 8)
         for error in keyword(validator, expected, instance, schema) or ():
-            _spend(1)
+            spend(1)
             yield error
 
     return check

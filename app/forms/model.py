@@ -33,11 +33,13 @@ class Choice:
 
     value: Any
     label: str
-    """The server's title for it, else the value itself."""
+    """The server's title for it, with the value where others have the same title; else the value itself."""
     json: str
     """The value as JSON."""
     entry: str
     """The text that names this choice, and no other, in an `Entry`."""
+    title: str | None = None
+    """The server's title."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from app.forms import choosing, hints, secrets
@@ -26,25 +27,19 @@ _LONG_TEXT: Final = 250
 
 _CONDITIONS: Final = frozenset(("not", "if", "then", "else", "anyOf", "oneOf", "allOf"))
 _ARRAY_CONDITIONS: Final = _CONDITIONS | {"contains", "prefixItems", "unevaluatedItems"}
-_PLAIN_ROOT: Final = frozenset(
-    (
-        "type",
-        "properties",
-        "required",
-        "title",
-        "description",
-        "$defs",
-        "definitions",
-        "examples",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "default",
-        "additionalProperties",
-        "unevaluatedProperties",
-    )
-)
-"""What a whole form may say without the validator being asked about it."""
+_WHOLE_CONDITIONS: Final = _CONDITIONS | {
+    "$ref",
+    "const",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "enum",
+    "maxProperties",
+    "minProperties",
+    "patternProperties",
+    "propertyNames",
+}
+"""What a whole form may say that its fields don't show."""
 
 
 def read_form(schema: Mapping[str, Any]) -> Form:
@@ -79,7 +74,7 @@ class _Reader:
         reason = self._whole(merged, names)
         warnings = tuple(self.schema.problems.get(id(root), ())[:MAX_WARNINGS])
         if reason is not None:
-            fields: tuple[Field, ...] = (self._whole_field(reason, names),)
+            fields: tuple[Field, ...] = (self._whole_field(reason),)
         else:
             fields = tuple(self.field(name, properties.get(name), name in required) for name in names)
         return Form(
@@ -97,15 +92,12 @@ class _Reader:
         if len(names) > MAX_FIELDS:
             return f"it has {plural(len(names), 'field')}, too many for a form: write it as one JSON object"
         branches = [*root.get("allOf", ()), *root.get("anyOf", ()), *root.get("oneOf", ())]
-        branches += [root[keyword] for keyword in ("$ref", "then", "else") if keyword in root]
+        branches += [root[keyword] for keyword in ("then", "else") if keyword in root]
         branches += root.get("dependentSchemas", {}).values()
-        known = set(names)
-        for branch in branches:
-            node = root if isinstance(branch, str) else branch
-            if isinstance(branch, str):
-                node = self.schema.target(root)
-            if isinstance(node, dict) and self._mentions(node) - known:
-                return "its fields depend on each other: write it as one JSON object"
+        if "$ref" in root:
+            branches.append(self.schema.target(root))
+        if any(isinstance(branch, dict) and self._mentions(branch) - set(names) for branch in branches):
+            return "its fields depend on each other: write it as one JSON object"
         if names:
             return None
         if root.get("patternProperties") or root.get("additionalProperties", False) is not False:
@@ -124,9 +116,10 @@ class _Reader:
                     found |= {*child.get("properties", {}), *child.get("required", [])}
         return found
 
-    def _whole_field(self, reason: str, names: list[str]) -> Field:
+    def _whole_field(self, reason: str) -> Field:
         root = self.schema.root
         default: Any = root.get("default", {})
+        has_default = isinstance(default, dict) and ("default" in root or not self.judge.problem({}, root))
         field = Field(
             name="",
             kind="json",
@@ -134,7 +127,7 @@ class _Reader:
             description=None,
             required=True,
             nullable=False,
-            has_default=isinstance(default, dict),
+            has_default=has_default,
             default=default,
             default_problem=None,
             choices=(),
@@ -150,16 +143,10 @@ class _Reader:
         return self._with_default_checked(field)
 
     def _root_judged(self, root: dict[str, Any], names: list[str]) -> bool:
-        if root.keys() - _PLAIN_ROOT or self.schema.root.keys() & {"$ref", "allOf"}:
-            return (
-                any(not key.startswith("x-") for key in root.keys() - _PLAIN_ROOT)
-                or "allOf" in self.schema.root
-            )
+        if root.keys() & _WHOLE_CONDITIONS:
+            return True
         extra = [name for name in names if name not in root.get("properties", {})]
-        closed = [
-            root.get(key, True) is not True for key in ("additionalProperties", "unevaluatedProperties")
-        ]
-        return bool(extra) and any(closed)
+        return bool(extra) and root.get("additionalProperties", True) is not True
 
     def field(self, name: str, node: Any, required: bool) -> Field:
         """Return the field for one property; *node* is ``None`` for a required name that is not described."""
@@ -205,10 +192,10 @@ class _Reader:
         field = Field(
             name=name,
             kind=kind,
-            title=title or name,
+            title=title or name or "(no name)",
             description=shown.get("description"),
             required=required,
-            nullable=flat.nullable if flat is not None else False,
+            nullable=flat.nullable if flat is not None else self._admits_null(node),
             has_default=has_default,
             default=default,
             default_problem=None,
@@ -232,13 +219,25 @@ class _Reader:
         words = target if isinstance(target, dict) else {}
         return {key: words[key] for key in ("title", "description", "default") if key in words}
 
+    def _admits_null(self, node: Any, level: int = 0) -> bool:
+        """Say whether a type list or a union in *node* has null; `value_problem` has the last word."""
+        if not isinstance(node, dict) or level > 8:
+            return False
+        if "type" in node:
+            return "null" in types_of(node["type"])
+        if "$ref" in node and self._admits_null(self.schema.target(node), level + 1):
+            return True
+        branches = [*node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ())]
+        return any(self._admits_null(branch, level + 1) for branch in branches[:50])
+
     def _with_default_checked(self, field: Field) -> Field:
         if not field.has_default:
             return field
-        from dataclasses import replace
-
         problem = value_problem(field, field.default, self.judge)
-        return replace(field, default_problem=problem) if problem is not None else field
+        if problem is None:
+            return field
+        warnings = (*field.warnings, f"its default breaks its own schema: {problem}")
+        return replace(field, default_problem=problem, warnings=warnings)
 
     def _kind(self, flat: Flat | None) -> tuple[Kind, Flat | None]:
         if flat is None:

@@ -19,7 +19,7 @@ from app.text import inert_line
 
 Dialect = Literal["2020-12", "2019-09", "draft-07"]
 
-MAX_SUBSCHEMAS: Final = 10_000
+MAX_SUBSCHEMAS: Final = 20_000
 MAX_HOPS: Final = 32
 """References followed one after the other."""
 
@@ -45,6 +45,7 @@ _ONE: Final = (
 )
 _MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_IN_PLACE: Final = frozenset(("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"))
 _UNFOLLOWED: Final = ("$dynamicRef", "$recursiveRef")
 _DROPPED: Final = ("$schema", "$id", "$vocabulary", "$dynamicAnchor", "$recursiveAnchor", "$comment", "id")
 """Left out in silence: they say where a schema is at home; here every reference is followed from the root."""
@@ -222,6 +223,7 @@ class _Cleaner:
                 self._say(node, f"{keyword} is not checked here; the server decides")
         for keyword in [keyword for keyword in node if keyword in _CHECKS]:
             self._check(node, keyword)
+        self._close(node)
         for keyword in _NAMED:
             for name, child in node.get(keyword, {}).items():
                 if not _is_schema(child):
@@ -240,6 +242,27 @@ class _Cleaner:
         for text in [*([pattern] if pattern is not None else []), *node.get("patternProperties", ())]:
             if compile_pattern(text) is None:
                 self._say(node, "its pattern is not checked here; the server decides")
+
+    def _close(self, node: dict[str, Any]) -> None:
+        """Replace ``unevaluated…`` by the plain keyword that means the same, where one does.
+
+        Where schemas beside it count, too, telling what was evaluated takes unbounded work.
+        """
+        for keyword, plain in (
+            ("unevaluatedProperties", "additionalProperties"),
+            ("unevaluatedItems", "items"),
+        ):
+            if keyword not in node:
+                continue
+            value = node.pop(keyword)
+            if self.dialect == "draft-07" or value is True:
+                continue
+            if node.keys() & _IN_PLACE or (plain == "items" and "contains" in node):
+                self._say(node, f"{keyword} is not checked here; the server decides")
+                continue
+            if isinstance(node.get(plain), list):
+                plain = "additionalItems"
+            node.setdefault(plain, value)
 
     def _check(self, node: dict[str, Any], keyword: str) -> None:
         value = node[keyword]

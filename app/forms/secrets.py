@@ -29,8 +29,6 @@ _WORDS: Final = frozenset(
         "pin",
         "otp",
         "apikey",
-        "ssn",
-        "iban",
     )
 )
 _TEXT_WORDS: Final = frozenset(("token", "jwt", "bearer"))
@@ -50,7 +48,6 @@ _PAIRS: Final = frozenset(
         "security code",
         "pass phrase",
         "pass word",
-        "account number",
         "recovery code",
         "verification code",
     )
