@@ -1,8 +1,8 @@
-"""What the parts of the screen tell the app, in the past tense or as a wish; messages go up, method calls go down.
+"""What the parts of the screen tell the app, in the past tense or as a wish: messages up, method calls down.
 
-The task view and the call screen post these; the **app** handles them (``on_open_task`` and so on), since a message
-bubbles from a widget through its own screen to the app and never meets another screen. Each carries keys alone: the
-store has the state.
+The task view and the call screen post these; the **app** handles them (``on_open_task`` and so on), since a
+message bubbles from a widget through its own screen to the app and never meets another screen. Each carries
+keys alone: the store has the state.
 """
 
 from __future__ import annotations

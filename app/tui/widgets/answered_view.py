@@ -1,0 +1,161 @@
+"""The questions that are no longer asked: what was answered, and how far the answer got."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widgets import Button, Collapsible
+
+from app.forms import Field
+from app.text import inert_line, plural
+from app.tui.widgets.inert import InertText, Part, content, joined
+from app.tui.widgets.json_view import dump, load, response_action
+from app.tui.widgets.question_card import ACTION_WORDS, request_params
+from app.tui.widgets.raw_form import form_of
+from app.tui.widgets.times import clock_time
+from storage.records import QuestionRecord
+
+STILL_ASKED: Final = 3
+"""Looks after an acknowledgement at which the question still stood, from which it is worth telling."""
+
+_STATE_WORDS: Final[dict[str, str]] = {
+    "queued": "saved, not sent yet",
+    "sent": "sent, not acknowledged yet",
+    "acknowledged": "the server has it",
+    "settled": "done",
+    "withdrawn": "withdrawn by the server",
+}
+
+
+def is_stuck(question: QuestionRecord) -> bool:
+    """Say whether a server acknowledged the answer and goes on asking."""
+    return question.state == "acknowledged" and question.still_asked >= STILL_ASKED
+
+
+def answered_words(question: QuestionRecord, now: int) -> list[Part]:
+    """Return what to say of a question that is not open."""
+    action = response_action(question.response_json)
+    what = ACTION_WORDS.get(action, action) if action else "not answered"  # type: ignore[call-overload]
+    state = _STATE_WORDS.get(question.state, question.state)
+    if question.state == "withdrawn" and action:
+        state = "withdrawn by the server; this answer was not delivered"
+    at = question.closed_at or question.acknowledged_at or question.sent_at or question.queued_at
+    parts: list[Part] = [
+        (inert_line(question.key, 60), "bold"),
+        f"  {what} · {state}",
+        (f"  {clock_time(at, now)}" if at else "", "$text-muted"),
+    ]
+    message = request_params(question).get("message")
+    if isinstance(message, str) and message:
+        parts.append((f"\n  {inert_line(message, 200)}", "$text-muted"))
+    shown = _shown_content(question)
+    if shown:
+        parts.append("\n" + "\n".join(f"  {line}" for line in shown.splitlines()))
+    if question.refusal:
+        parts.append((f"\n  the server refused an earlier answer: {question.refusal}", "$text-warning"))
+    if question.fault:
+        parts.append((f"\n  the server's mistake: {question.fault}", "$text-warning"))
+    return parts
+
+
+def _shown_content(question: QuestionRecord) -> str:
+    response = load(question.response_json)
+    given = response.get("content") if isinstance(response, Mapping) else None
+    if not isinstance(given, Mapping):
+        return ""
+    secrets = {field.name for field in _fields(question) if field.secret}
+    return dump({name: "••••••" if name in secrets else value for name, value in given.items()})
+
+
+def _fields(question: QuestionRecord) -> Sequence[Field]:
+    return form_of(request_params(question).get("requestedSchema")).fields
+
+
+class StuckAnswer(Horizontal):
+    """An acknowledged answer that its server seems to have lost: the same one can be sent again."""
+
+    DEFAULT_CSS = """
+    StuckAnswer { height: auto; margin: 0 0 1 0; }
+    StuckAnswer InertText { color: $text-warning; }
+    """
+
+    class SendAgain(Message):
+        """A person wants the same answer sent once more."""
+
+        def __init__(self, question_id: int) -> None:
+            super().__init__()
+            self.question_id = question_id
+
+    def __init__(self, question: QuestionRecord) -> None:
+        super().__init__()
+        self.question_id = question.id
+        self._words = InertText(_stuck_words(question))
+
+    def compose(self) -> ComposeResult:
+        yield self._words
+        yield Button(content("Send it again"), compact=True)
+
+    def follow(self, question: QuestionRecord) -> None:
+        """Say how it stands now."""
+        self._words.show(_stuck_words(question))
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Ask for it to be sent again, once a press."""
+        event.stop()
+        self.post_message(self.SendAgain(self.question_id))
+
+
+def _stuck_words(question: QuestionRecord) -> str:
+    return (
+        f"! The server took your answer to {inert_line(question.key, 60)} and still asks, "
+        f"{plural(question.still_asked, 'look')} later."
+    )
+
+
+class AnsweredView(Vertical):
+    """All answered questions of a task, folded."""
+
+    DEFAULT_CSS = """
+    AnsweredView { height: auto; }
+    AnsweredView Collapsible { border-top: none; padding: 0; background: transparent; }
+    AnsweredView Collapsible > Contents { padding: 0 0 0 2; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[QuestionRecord, ...] = ()
+        self._text = InertText("")
+        self._fold = Collapsible(self._text, title="", collapsed=True)
+        self._stuck: dict[int, StuckAnswer] = {}
+
+    def compose(self) -> ComposeResult:
+        yield self._fold
+
+    def show(self, questions: Sequence[QuestionRecord], now: int) -> None:
+        """Show these; the fold stays as the person left it."""
+        self.display = bool(questions)
+        if tuple(questions) == self._shown:
+            return
+        self._shown = tuple(questions)
+        under_way = sum(question.state in ("queued", "sent") for question in questions)
+        title = plural(len(questions), "earlier question")
+        self._fold.title = f"{title}, {plural(under_way, 'answer')} on its way" if under_way else title
+        parts: list[Part] = []
+        for question in questions:
+            parts += [*answered_words(question, now), "\n\n"]
+        self._text.show(joined(*parts[:-1]))
+        self._show_stuck({question.id: question for question in questions if is_stuck(question)})
+
+    def _show_stuck(self, stuck: Mapping[int, QuestionRecord]) -> None:
+        for question_id in [known for known in self._stuck if known not in stuck]:
+            self._stuck.pop(question_id).remove()
+        for question_id, question in stuck.items():
+            if question_id in self._stuck:
+                self._stuck[question_id].follow(question)
+            else:
+                self._stuck[question_id] = StuckAnswer(question)
+                self.mount(self._stuck[question_id], before=self._fold)

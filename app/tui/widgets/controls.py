@@ -1,0 +1,206 @@
+"""The controls of a form, made safe: what is pasted is inert, choices are known by their index.
+
+Textual's own inputs keep only the first line of a paste, draw escape sequences raw, and read labels as
+markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from rich.cells import cell_len
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, TextArea
+from textual.widgets.option_list import Option
+
+from app.text import inert, inert_line
+from app.tui.widgets.inert import joined_line
+
+PASTE_LIMIT: Final = 1_000_000
+"""Characters of one paste; what is beyond is left out."""
+
+
+class SafeInput(Input):
+    """A single line. A paste of several lines is offered to the row, which may turn into a text area."""
+
+    class SeveralLines(Message):
+        """Several lines were pasted into a single line."""
+
+        def __init__(self, control: SafeInput, text: str) -> None:
+            super().__init__()
+            self.input = control
+            self.text = text
+
+        @property
+        def control(self) -> SafeInput:
+            """The input that was pasted into."""
+            return self.input
+
+    def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = inert(_line_ends(event.text), PASTE_LIMIT)
+        if "\n" in text.strip("\n"):
+            start, end = sorted(self.selection)
+            self.post_message(self.SeveralLines(self, self.value[:start] + text + self.value[end:]))
+            return
+        text = text.strip("\n").replace("\t", " ")
+        if self.selection.is_empty:
+            self.insert_text_at_cursor(text)
+        else:
+            self.replace(text, *self.selection)
+
+
+class SafeTextArea(TextArea):
+    """Several lines; Tab leaves it."""
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        await super()._on_paste(events.Paste(inert(_line_ends(event.text), PASTE_LIMIT)))
+
+
+def _line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+class Picked(Message):
+    """A person picked an option."""
+
+    def __init__(self, control: Widget, index: int) -> None:
+        super().__init__()
+        self.picker = control
+        self.index = index
+
+    @property
+    def control(self) -> Widget:
+        """The control in which it was picked."""
+        return self.picker
+
+
+class InlineChoice(Widget):
+    """A few short options on one line: arrow keys move, Space or Enter or a click picks."""
+
+    DEFAULT_CSS = """
+    InlineChoice {
+        width: 1fr;
+        height: 1;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
+    InlineChoice:focus { background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", "Previous", show=False),
+        Binding("right", "move(1)", "Next", show=False),
+        Binding("space,enter", "pick", "Pick", show=False),
+    ]
+    can_focus = True
+
+    chosen: reactive[int | None] = reactive(None)
+    at: reactive[int] = reactive(0)
+
+    def __init__(self, labels: Sequence[str], chosen: int | None = None) -> None:
+        super().__init__()
+        self.labels = [inert_line(label, 60) for label in labels]
+        self.set_reactive(InlineChoice.chosen, chosen)
+        self.set_reactive(InlineChoice.at, chosen or 0)
+
+    def render(self) -> Content:
+        parts: list[str | tuple[str, str]] = []
+        for index, label in enumerate(self.labels):
+            mark = "(•)" if index == self.chosen else "( )"
+            style = "bold" if index == self.chosen else ""
+            if self.has_focus and index == self.at:
+                style = "bold reverse"
+            parts += [(f"{mark} {label}", style), "   "]
+        return joined_line(*parts)
+
+    def on_focus(self) -> None:
+        """Show where the arrow keys are."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """Hide it again."""
+        self.refresh()
+
+    def action_move(self, step: int) -> None:
+        """Move to a neighbour."""
+        self.at = (self.at + step) % len(self.labels)
+
+    def action_pick(self) -> None:
+        """Pick where the arrow keys are."""
+        self.chosen = self.at
+        self.post_message(Picked(self, self.at))
+
+    def on_click(self, event: events.Click) -> None:
+        """Pick what was clicked."""
+        start = 0
+        for index, label in enumerate(self.labels):
+            end = start + cell_len(f"( ) {label}")
+            if start <= event.x < end:
+                self.at = index
+                self.action_pick()
+                return
+            start = end + 3
+
+
+def fits_inline(labels: Sequence[str]) -> bool:
+    """Say whether *labels* are few and short enough for one line."""
+    return len(labels) <= 4 and sum(cell_len(inert_line(label, 60)) + 7 for label in labels) <= 44
+
+
+class PickList(OptionList):
+    """Options one below the other, for one choice or several: Space, Enter or a click picks."""
+
+    DEFAULT_CSS = """
+    PickList {
+        height: auto;
+        max-height: 8;
+        border: none;
+        padding: 0;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "select", "Pick", show=False)]
+
+    def __init__(self, labels: Sequence[str], chosen: set[int], *, several: bool) -> None:
+        self.labels = [inert_line(label, 200) for label in labels]
+        self.chosen = set(chosen)
+        self.several = several
+        self._shown = list(range(len(labels)))
+        super().__init__(*(Option(self._prompt(index)) for index in self._shown), markup=False, compact=True)
+
+    def _prompt(self, index: int) -> Content:
+        on = index in self.chosen
+        mark = ("[x]" if on else "[ ]") if self.several else ("(•)" if on else "( )")
+        return joined_line((f"{mark} {self.labels[index]}", "bold" if on else ""))
+
+    def choose(self, chosen: set[int]) -> None:
+        """Show these as chosen."""
+        changed = self.chosen ^ chosen
+        self.chosen = set(chosen)
+        for place, index in enumerate(self._shown):
+            if index in changed:
+                self.replace_option_prompt_at_index(place, self._prompt(index))
+
+    def narrow(self, text: str) -> None:
+        """Show only the options that hold *text*, whatever their case."""
+        wanted = text.casefold()
+        self._shown = [index for index, label in enumerate(self.labels) if wanted in label.casefold()]
+        self.set_options([Option(self._prompt(index)) for index in self._shown])
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Turn the place in the list into the index of the choice."""
+        event.stop()
+        index = self._shown[event.option_index]
+        if self.several:
+            self.choose(self.chosen ^ {index})
+        else:
+            self.choose({index})
+        self.post_message(Picked(self, index))

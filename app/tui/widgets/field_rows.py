@@ -1,0 +1,470 @@
+"""One row of a form: label, control, and what there is to say about it.
+
+A row knows four things apart: untouched, cleared, null, and a value. What a text *means* is decided in
+`app.forms`; a row only keeps what was typed.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar, Final, Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Button, Input, TextArea
+
+from app.forms import Entry, Field
+from app.forms.model import Absent
+from app.text import is_inert
+from app.tui.widgets.controls import InlineChoice, Picked, PickList, SafeInput, SafeTextArea, fits_inline
+from app.tui.widgets.inert import InertText, Part, content, joined
+
+MANY: Final = 20
+"""More choices than this get a line to filter them with."""
+
+
+class Untouched(Enum):
+    """The state of a field that nobody has touched."""
+
+    UNTOUCHED = "untouched"
+
+
+UNTOUCHED: Final = Untouched.UNTOUCHED
+State = Entry | Literal[Untouched.UNTOUCHED]
+
+
+class FieldRow(Vertical):
+    """A field of a form; subclasses bring the control."""
+
+    DEFAULT_CSS = """
+    FieldRow { height: auto; margin: 0 0 1 0; }
+    FieldRow > Horizontal { height: auto; }
+    FieldRow .label { width: 22; padding: 0 1 0 0; }
+    FieldRow .body { width: 1fr; height: auto; }
+    FieldRow .control { height: auto; }
+    FieldRow .side { width: auto; height: 1; }
+    FieldRow .side Button { margin: 0 0 0 1; min-width: 6; width: auto; }
+    FieldRow .note { color: $text-muted; }
+    FieldRow .error { color: $text-error; }
+    FieldRow.invalid .label { color: $text-error; }
+    FieldRow Input { width: 1fr; background: $surface; }
+    FieldRow Input:focus { background: $boost; }
+    FieldRow TextArea { width: 1fr; height: auto; min-height: 3; max-height: 8; background: $surface; }
+    FieldRow.stacked > Horizontal { layout: vertical; }
+    FieldRow.stacked .label { width: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "untouch", "Untouch", id="field.untouch"),
+        Binding("ctrl+n", "make_null", "Null", id="field.null"),
+    ]
+
+    class Changed(Message):
+        """What was typed changed."""
+
+        def __init__(self, row: FieldRow) -> None:
+            super().__init__()
+            self.row = row
+
+    class Left(Message):
+        """Enter was pressed in a single line: on to the next field."""
+
+        def __init__(self, row: FieldRow) -> None:
+            super().__init__()
+            self.row = row
+
+    def __init__(self, field: Field, state: State = UNTOUCHED) -> None:
+        super().__init__()
+        self.field = field
+        self.state: State = state
+        self._error = ""
+        self._remark = ""
+        label: list[Part] = [(field.title or "‹no name›", "bold")]
+        if field.required:
+            label.append((" *", "bold $text-warning"))
+        self._label = InertText(joined(*label), classes="label")
+        self._note = InertText(self._note_content(), classes="note")
+        self._error_text = InertText("", classes="error")
+        self._error_text.display = False
+        self._untouch = Button(content("reset"), compact=True, classes="untouch")
+        self._null = Button(content("null"), compact=True, classes="null")
+        for button in (self._untouch, self._null):
+            button.can_focus = False
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield self._label
+            with Vertical(classes="body"):
+                with Horizontal(classes="control"):
+                    yield from self.controls()
+                    with Horizontal(classes="side"):
+                        yield self._null
+                        yield self._untouch
+                yield self._note
+                yield self._error_text
+        self._show_side()
+
+    def controls(self) -> ComposeResult:
+        """Yield the control that a person fills in."""
+        raise NotImplementedError
+
+    def show_state(self) -> None:
+        """Make the control show `state`."""
+        raise NotImplementedError
+
+    def freeze(self, frozen: bool) -> None:
+        """Let nothing be changed (or again); what is typed can still be read and copied."""
+        self.set_class(frozen, "frozen")
+        self._untouch.disabled = self._null.disabled = frozen
+
+    @property
+    def frozen(self) -> bool:
+        """Say whether nothing can be changed."""
+        return self.has_class("frozen")
+
+    def focus_control(self) -> None:
+        """Bring the control into view and give it the focus."""
+        for widget in self.query("*"):
+            if widget.focusable:
+                widget.focus()
+                return
+        self.scroll_visible()
+
+    @property
+    def fallback(self) -> Entry | None:
+        """The default as an entry; ``None`` when there is none, or it is null."""
+        entry = self.field.initial()
+        return None if isinstance(entry, Absent) else entry
+
+    def put(self, state: State) -> None:
+        """Show *state*, as if it had been typed; tells nobody."""
+        self.state = state
+        self.show_state()
+        self.refresh_note()
+
+    def touched(self, entry: Entry) -> None:
+        """Take what was typed."""
+        self.state = entry
+        self.refresh_note()
+        self.post_message(self.Changed(self))
+
+    def action_untouch(self) -> None:
+        """Go back to untouched: the default, where there is one, else not answered."""
+        if self.frozen:
+            return
+        self.put(UNTOUCHED)
+        self.post_message(self.Changed(self))
+
+    def action_make_null(self) -> None:
+        """Answer with null, where the field admits it."""
+        if self.frozen or not self.field.nullable:
+            return
+        self.put(None)
+        self.post_message(self.Changed(self))
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """The two small buttons, for the mouse; the keys do the same."""
+        if event.button is self._untouch:
+            event.stop()
+            self.action_untouch()
+        elif event.button is self._null:
+            event.stop()
+            self.action_make_null()
+
+    def show_error(self, error: str, remark: str = "") -> None:
+        """Show why the value is refused (empty: it is not), and a remark about it."""
+        if (error, remark) == (self._error, self._remark):
+            return
+        self._error, self._remark = error, remark
+        self.set_class(bool(error), "invalid")
+        self._error_text.display = bool(error)
+        self._error_text.show(f"✗ {error}" if error else "")
+        self.refresh_note()
+
+    @property
+    def error(self) -> str:
+        """The reason that is shown; empty when there is none."""
+        return self._error
+
+    def refresh_note(self) -> None:
+        """Say again how the field stands."""
+        made = self._note_content()
+        self._note.display = bool(made.plain)
+        self._note.show(made)
+        self._show_side()
+
+    def _show_side(self) -> None:
+        self._untouch.display = self.state is not UNTOUCHED
+        self._null.display = self.field.nullable and self.state is not None
+
+    def _state_words(self) -> Part:
+        field, state = self.field, self.state
+        if state is UNTOUCHED:
+            if not field.has_default:
+                return ("‹not answered›", "italic")
+            shown = "‹null›" if field.default is None else "‹empty›" if field.default in ("", []) else ""
+            return (f"default {shown}".rstrip(), "italic $text-accent")
+        if state is None:
+            return ("‹null›", "bold italic")
+        return ("‹empty›", "italic") if state in ("", []) else ""
+
+    def _note_content(self) -> Content:
+        field = self.field
+        parts: list[Part] = []
+        words = self._state_words()
+        if words:
+            parts += [words, " · "]
+        if field.hint:
+            parts += [field.hint, " · "]
+        if field.description:
+            if parts:
+                parts[-1] = "\n"
+            parts += [field.description, "\n"]
+        elif parts:
+            parts[-1] = "\n"
+        warnings = [*field.warnings, *([self._remark] if self._remark else [])]
+        if field.default_problem and self.state is UNTOUCHED:
+            warnings.append(f"the default is not valid here: {field.default_problem}")
+        for warning in warnings:
+            parts += [(f"! {warning}", "$text-warning"), "\n"]
+        return joined(*parts[:-1])
+
+
+class TextRow(FieldRow):
+    """Text, numbers and dates: a single line, or several where the schema or a paste says so."""
+
+    def __init__(self, field: Field, state: State = UNTOUCHED) -> None:
+        super().__init__(field, state)
+        text = self._text()
+        self.control: SafeInput | SafeTextArea
+        if field.multiline or field.kind == "json" or "\n" in text:
+            self.control = SafeTextArea(text, compact=True, placeholder=self._placeholder())
+        else:
+            self.control = SafeInput(
+                text,
+                compact=True,
+                password=field.secret,
+                placeholder=self._placeholder(),
+                select_on_focus=False,
+            )
+        self._shown = text
+
+    def controls(self) -> ComposeResult:
+        yield self.control
+
+    def _text(self) -> str:
+        entry = self.fallback if self.state is UNTOUCHED else self.state
+        text = "\n".join(entry) if isinstance(entry, list) else entry or ""
+        # A default that holds control characters is described, never put into a control: it would be drawn
+        # raw, and go back changed.
+        return text if is_inert(text) else ""
+
+    def _placeholder(self) -> str:
+        return "‹null›" if self.state is None else ""
+
+    def show_state(self) -> None:
+        text = self._shown = self._text()
+        self.control.placeholder = self._placeholder()
+        if isinstance(self.control, SafeInput):
+            if "\n" in text:
+                self._become_area(text)
+                return
+            with self.control.prevent(Input.Changed):
+                self.control.value = text
+        else:
+            with self.control.prevent(TextArea.Changed):
+                self.control.load_text(text)
+
+    def _become_area(self, text: str) -> None:
+        line = self.control
+        self.control = SafeTextArea(text, compact=True, placeholder=self._placeholder())
+        had_focus = line.has_focus
+        self.query_one(".control").mount(self.control, before=line)
+        line.remove()
+        if had_focus:
+            self.control.focus()
+            self.control.move_cursor(self.control.document.end)
+
+    def _typed(self, text: str) -> None:
+        if text == self._shown:
+            return
+        if self.frozen:
+            # The focus stays where it is: moved away, the next keys typed would be commands of the inbox.
+            self.show_state()
+            return
+        self._shown = text
+        self.control.placeholder = ""
+        self.touched(self._entry(text))
+
+    def _entry(self, text: str) -> Entry:
+        return text
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Take each key."""
+        event.stop()
+        self._typed(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter goes on to the next field; it never sends anything."""
+        event.stop()
+        self.post_message(self.Left(self))
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Take each key."""
+        event.stop()
+        self._typed(event.text_area.text)
+
+    def on_safe_input_several_lines(self, event: SafeInput.SeveralLines) -> None:
+        """Keep every line that was pasted, where the field can hold them."""
+        event.stop()
+        text = event.text
+        if self.frozen:
+            return
+        if self.field.kind != "text" or self.field.secret:
+            text = " ".join(part for part in text.split("\n") if part)
+            event.input.value = text
+            return
+        self._become_area(text)
+        self._typed(text)
+
+
+class ListRow(TextRow):
+    """A list of free strings: one a line."""
+
+    def controls(self) -> ComposeResult:
+        if isinstance(self.control, SafeInput):
+            self.control = SafeTextArea(self._shown, compact=True, placeholder=self._placeholder())
+        yield self.control
+
+    def _entry(self, text: str) -> Entry:
+        return text.removesuffix("\n").split("\n") if text else []
+
+
+class ChoiceRow(FieldRow):
+    """One choice: on one line where they are few and short, else one below the other."""
+
+    def __init__(self, field: Field, state: State = UNTOUCHED) -> None:
+        super().__init__(field, state)
+        self.entries = choice_entries(field)
+        labels = choice_labels(field)
+        chosen = self._chosen()
+        first = min(chosen) if chosen else None
+        self.control: InlineChoice | PickList
+        if fits_inline(labels):
+            self.control = InlineChoice(labels, first)
+        else:
+            self.control = PickList(labels, chosen, several=False)
+        self._filter = SafeInput(
+            compact=True, placeholder=f"type to find one of {len(labels)}", classes="filter"
+        )
+        self._filter.display = len(labels) > MANY
+
+    def controls(self) -> ComposeResult:
+        with Vertical(classes="body"):
+            yield self._filter
+            yield self.control
+
+    def _chosen(self) -> set[int]:
+        entry = self.fallback if self.state is UNTOUCHED else self.state
+        if entry is None:
+            return set()
+        return {
+            index for text in ([entry] if isinstance(entry, str) else entry) for index in self._find(text)
+        }
+
+    def _find(self, text: str) -> list[int]:
+        return find_choice(self.field, self.entries, text)
+
+    def show_state(self) -> None:
+        chosen = self._chosen()
+        if isinstance(self.control, InlineChoice):
+            self.control.chosen = min(chosen) if chosen else None
+        else:
+            self.control.choose(chosen)
+
+    def on_picked(self, event: Picked) -> None:
+        """Take what was picked."""
+        event.stop()
+        if self.frozen:
+            self.show_state()
+            return
+        self.touched(self.entries[event.index])
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Narrow the list to what is typed above it."""
+        event.stop()
+        if isinstance(self.control, PickList):
+            self.control.narrow(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter in the filter goes to the list."""
+        event.stop()
+        self.control.focus()
+
+
+class ChoicesRow(ChoiceRow):
+    """Several choices."""
+
+    def __init__(self, field: Field, state: State = UNTOUCHED) -> None:
+        super().__init__(field, state)
+        self.control = PickList(choice_labels(field), self._chosen(), several=True)
+
+    def on_picked(self, event: Picked) -> None:
+        """Take all that is picked now; nothing picked is an empty list, which is not "not answered"."""
+        event.stop()
+        if self.frozen or not isinstance(self.control, PickList):
+            self.show_state()
+            return
+        self.touched([self.entries[index] for index in sorted(self.control.chosen)])
+
+
+class ConstantRow(FieldRow):
+    """A value that can't be chosen, only sent."""
+
+    def controls(self) -> ComposeResult:
+        labels = choice_labels(self.field)
+        yield InertText(labels[0] if labels else str(self.field.default), limit=2000)
+
+    def show_state(self) -> None:
+        """Nothing changes."""
+
+
+def choice_labels(field: Field) -> list[str]:
+    """Return what a person reads, choice by choice."""
+    if field.kind == "boolean":
+        return ["Yes", "No"]
+    return [choice.label or "‹empty›" for choice in field.choices]
+
+
+def choice_entries(field: Field) -> list[str]:
+    """Return the text that names each choice, and no other."""
+    return ["true", "false"] if field.kind == "boolean" else [choice.entry for choice in field.choices]
+
+
+def find_choice(field: Field, entries: list[str], text: str) -> list[int]:
+    """Return the index of the choice that *text* names (a draft may name it by its title); else nothing."""
+    for names in (entries, [choice.json for choice in field.choices], [c.label for c in field.choices]):
+        if text in names:
+            return [names.index(text)]
+    return []
+
+
+def make_row(field: Field, state: State = UNTOUCHED) -> FieldRow:
+    """Return the row for *field*."""
+    if field.kind in ("boolean", "choice"):
+        return ChoiceRow(field, state)
+    if field.kind == "choices":
+        return ChoicesRow(field, state)
+    if field.kind == "list":
+        return ListRow(field, state)
+    if field.kind == "constant":
+        return ConstantRow(field, state)
+    return TextRow(field, state)
+
+
+def is_row_of(widget: Widget) -> FieldRow | None:
+    """Return the row that *widget* stands in."""
+    return next((node for node in widget.ancestors_with_self if isinstance(node, FieldRow)), None)

@@ -1,0 +1,165 @@
+"""The fields of a form, one below the other: what was typed, and what it comes to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+
+from app.forms import Entry, Field, Filled
+from app.forms.filling import entry_for
+from app.forms.jsonvalues import Malformed, decode
+from app.tui.widgets.field_rows import UNTOUCHED, FieldRow, make_row
+from app.tui.widgets.inert import InertText
+from app.tui.widgets.raw_form import NAME, AnyForm, RawForm
+
+NARROW = 56
+"""Columns below which a label stands above its control."""
+
+
+class FormFields(Vertical):
+    """All rows of a form; the same for a question and for a tool's arguments."""
+
+    DEFAULT_CSS = """
+    FormFields { height: auto; }
+    FormFields > .whole { color: $text-error; }
+    """
+
+    class Changed(Message):
+        """What was typed changed."""
+
+        def __init__(self, fields: FormFields) -> None:
+            super().__init__()
+            self.fields = fields
+
+        @property
+        def control(self) -> FormFields:
+            """The fields."""
+            return self.fields
+
+    def __init__(self, form: AnyForm, draft: Mapping[str, Entry] | None = None) -> None:
+        super().__init__()
+        self.form = form
+        given = draft or {}
+        self.rows = [make_row(field, _fitting(field, given)) for field in form.fields]
+        self._judged = False
+        self._whole = InertText("", classes="whole")
+        self._whole.display = False
+
+    def compose(self) -> ComposeResult:
+        if not self.rows:
+            yield InertText("Nothing to fill in.", "$text-muted")
+        yield from self.rows
+        yield self._whole
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Put the labels above the controls where there is little room beside them."""
+        for row in self.rows:
+            row.set_class(event.size.width < NARROW, "stacked")
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """What was typed, by field; a field that nobody touched is not in it."""
+        return {row.field.name: row.state for row in self.rows if row.state is not UNTOUCHED}
+
+    @property
+    def draft_json(self) -> str | None:
+        """What was typed, to be kept; secrets are not. ``None``: nothing."""
+        kept = {
+            row.field.name: row.state
+            for row in self.rows
+            if row.state is not UNTOUCHED and not row.field.secret
+        }
+        return json.dumps(kept, ensure_ascii=False) if kept else None
+
+    def fill(self) -> Filled:
+        """Return what the form comes to, without showing anything."""
+        return self.form.fill(self.entries)
+
+    def judge(self) -> Filled | None:
+        """Show an error beside each field that has one; returns the content when there is none.
+
+        From the first time on, errors follow what is typed. The first bad field gets the focus.
+        """
+        self._judged = True
+        filled = self.fill()
+        self._show(filled)
+        if filled.ok:
+            return filled
+        for row in self.rows:
+            if row.error:
+                row.focus_control()
+                break
+        return None
+
+    def _show(self, filled: Filled) -> None:
+        names = {row.field.name for row in self.rows}
+        for row in self.rows:
+            name = row.field.name
+            row.show_error(filled.errors.get(name, ""), filled.warnings.get(name, ""))
+        rest = [text for name, text in filled.errors.items() if name not in names]
+        self._whole.display = bool(rest)
+        self._whole.show("\n".join(f"✗ {text}" for text in rest))
+
+    def on_field_row_changed(self, event: FieldRow.Changed) -> None:
+        """Keep the shown errors true, and tell whoever keeps the draft."""
+        event.stop()
+        if self._judged:
+            self._show(self.fill())
+        self.post_message(self.Changed(self))
+
+    def on_field_row_left(self, event: FieldRow.Left) -> None:
+        """Go on to the next field; from the last one nowhere, so that Enter alone never reaches a button."""
+        event.stop()
+        place = self.rows.index(event.row)
+        for row in self.rows[place + 1 :]:
+            if row.field.kind != "constant":
+                row.focus_control()
+                return
+
+    def focus_first(self) -> bool:
+        """Give the focus to the first field that can be filled; ``False`` when there is none."""
+        for row in self.rows:
+            if row.field.kind != "constant":
+                row.focus_control()
+                return True
+        return False
+
+
+def _fitting(field: Field, draft: Mapping[str, Entry]) -> Any:
+    """Return what *draft* holds for *field*, where a row can show it; else untouched."""
+    if field.name not in draft:
+        return UNTOUCHED
+    entry = draft[field.name]
+    if entry is None or isinstance(entry, str):
+        return entry
+    return [text for text in entry if isinstance(text, str)] if isinstance(entry, list) else UNTOUCHED
+
+
+def read_draft(draft_json: str | None) -> dict[str, Entry]:
+    """Return a stored draft; one that can't be read counts as nothing."""
+    try:
+        draft = json.loads(draft_json or "{}")
+    except ValueError:
+        return {}
+    return draft if isinstance(draft, dict) else {}
+
+
+def entries_of(form: AnyForm, content_json: str) -> dict[str, Entry]:
+    """Return the entries that give this content again: for an answer that its server refused."""
+    if isinstance(form, RawForm):
+        return {NAME: content_json}
+    try:
+        content = decode(content_json)
+    except Malformed:
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return {
+        field.name: entry_for(field, content[field.name]) for field in form.fields if field.name in content
+    }

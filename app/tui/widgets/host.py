@@ -1,0 +1,48 @@
+"""What the widgets need of the app they run in: the store to read, the engine to ask, the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from textual.app import App
+from textual.dom import DOMNode
+
+from app.engine.commands import Engine
+from storage.records import Reader
+
+
+class Host(Protocol):
+    """The app, as the task view and the call screen see it."""
+
+    @property
+    def reader(self) -> Reader:
+        """The store's reading half."""
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine; ``None`` until it has connected."""
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """The time, in milliseconds since the epoch."""
+
+
+def host_of(node: DOMNode) -> Host:
+    """Return the app that *node* runs in, as a host."""
+    return cast(Host, node.app)
+
+
+def now_ms(node: DOMNode) -> int:
+    """Return the time by the app's clock, in milliseconds since the epoch."""
+    clock = getattr(node.app, "clock", None)
+    return int(clock()) if callable(clock) else time.time_ns() // 1_000_000
+
+
+def in_background(app: App[Any], work: Any, *, group: str) -> None:
+    """Run the coroutine *work* for the app itself: it goes on when the widget that began it is gone.
+
+    An answer on its way, or a call, must not end because somebody looked at another task meanwhile.
+    """
+    app.run_worker(work, group=group, exit_on_error=False, exclusive=False)

@@ -1,0 +1,343 @@
+"""A question, in a frame that says who asks: what all kinds of questions share.
+
+A card belongs to one stored question (one fingerprint). It never turns into another one: when its question
+changes or goes, the card says so, its buttons go dead, and what was typed stays to be read and copied.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Button
+
+from app.engine.commands import Answer, Delivery, Engine, EngineError
+from app.text import inert_line
+from app.tui.messages import Answered
+from app.tui.widgets.drafts import drafts_of
+from app.tui.widgets.host import host_of, in_background
+from app.tui.widgets.inert import InertText, cell, content, say
+from storage.records import QuestionRecord
+
+Action = Literal["accept", "decline", "cancel"]
+Phase = Literal["asking", "sending", "answered", "gone"]
+
+GRACE: Final = 0.4
+"""Seconds after a card appeared in which no key or click answers it: they may have been meant for another."""
+
+ACTION_WORDS: Final[dict[Action, str]] = {
+    "accept": "accepted",
+    "decline": "declined",
+    "cancel": "dismissed",
+}
+
+DELIVERY_WORDS: Final[dict[str, str]] = {
+    "acknowledged": "Sent, and the server has it.",
+    "saved": "Saved. It is delivered as soon as the server can be reached.",
+    "waiting": "Saved. The call goes on once its other questions are answered, too.",
+    "refused": "The server refused this answer; the question is open again.",
+    "withdrawn": "The question changed or vanished meanwhile; nothing was sent.",
+    "unknown": "Sent, but no reply came: whether the call went on is not known.",
+}
+
+
+class MessageBox(VerticalScroll):
+    """The server's message: scrolls in its own box when it is long."""
+
+    DEFAULT_CSS = """
+    MessageBox { height: auto; max-height: 8; margin: 0 0 1 0; scrollbar-size-vertical: 1; }
+    """
+
+
+class QuestionCard(Vertical):
+    """One question; subclasses bring the body and the buttons."""
+
+    DEFAULT_CSS = """
+    QuestionCard {
+        height: auto;
+        border: round $border-blurred;
+        border-title-color: $text-warning;
+        border-title-style: bold;
+        border-subtitle-color: $text-muted;
+        padding: 0 1;
+        margin: 0 0 1 0;
+    }
+    QuestionCard:focus-within { border: round $border; }
+    QuestionCard.gone { border: round $surface; border-title-color: $text-muted; }
+    QuestionCard > .fields { height: auto; scrollbar-size-vertical: 1; }
+    QuestionCard .notice { color: $text-warning; margin: 0 0 1 0; }
+    QuestionCard .status { margin: 0; }
+    QuestionCard > .buttons { height: 1; }
+    QuestionCard > .buttons Button { margin: 0 1 0 0; min-width: 11; }
+    QuestionCard.gone > .buttons .answer { text-style: dim; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "accept", "Accept", id="question.accept")]
+
+    class Closed(Message):
+        """A person has read what a dead card says: it may go."""
+
+        def __init__(self, card: QuestionCard) -> None:
+            super().__init__()
+            self.card = card
+
+    def __init__(self, question: QuestionRecord, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.question = question
+        self.phase: Phase = "asking"
+        self._monotonic = monotonic
+        self._armed_at = monotonic() + GRACE
+        self._notice = InertText("", classes="notice")
+        self._status = InertText("", classes="status")
+        self._status.display = False
+        self._body = VerticalScroll(classes="fields", can_focus=False)
+        self._message = MessageBox()
+        self._close = Button(content("Close"), compact=True, classes="close")
+        self._close.display = False
+        self.border_title = cell(f"{question.task.server} asks")
+        self.border_subtitle = cell(inert_line(question.key, 40))
+
+    # what a subclass brings
+
+    def body(self) -> ComposeResult:
+        """Yield what is asked, below the message."""
+        yield from ()
+
+    def buttons(self) -> ComposeResult:
+        """Yield the ways to answer."""
+        yield from ()
+
+    @property
+    def message(self) -> str:
+        """What the server says, as it came."""
+        text = self.params.get("message")
+        return text if isinstance(text, str) else ""
+
+    @property
+    def dirty(self) -> bool:
+        """Say whether something is typed that would be missed."""
+        return False
+
+    def answer_content(self) -> tuple[bool, str | None]:
+        """Return whether the card may be accepted as it stands, and the content to send with it."""
+        return True, None
+
+    def hold(self, locked: bool) -> None:
+        """Let nothing be changed while an answer is on its way, or after."""
+
+    # the life of a card
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The request's parameters; empty where they can't be read."""
+        return request_params(self.question)
+
+    def compose(self) -> ComposeResult:
+        with self._body:
+            if self.message:
+                with self._message:
+                    yield InertText(self.message)
+            yield self._notice
+            yield from self.body()
+        yield self._status
+        with Horizontal(classes="buttons"):
+            yield from self.buttons()
+            yield self._close
+
+    def on_mount(self) -> None:
+        """Show what is to be said about the question."""
+        self._show_notices()
+
+    def limit_height(self, rows: int) -> None:
+        """Let the body scroll inside the card, so that its buttons stay in reach; *rows* for all of it."""
+        self._body.styles.max_height = max(5, rows - 4)
+
+    def disarm(self) -> None:
+        """Begin the time of grace again: the card has moved under the person's hand."""
+        self._armed_at = self._monotonic() + GRACE
+
+    @property
+    def armed(self) -> bool:
+        """Say whether a key or a click may answer."""
+        return self._monotonic() >= self._armed_at
+
+    def follow(self, question: QuestionRecord | None) -> bool:
+        """Take the question's newest record; says whether the card may go.
+
+        A card that somebody is working on stays, and says what happened.
+        """
+        if self.phase in ("sending", "gone"):
+            return False
+        same = question is not None and question.fingerprint == self.question.fingerprint
+        if question is not None and same and question.is_open:
+            if question != self.question:
+                self.question = question
+                self._show_notices()
+            if self.phase == "answered":
+                # Refused after all: open again, with what was typed.
+                self._come_back()
+            return False
+        if self.phase == "answered" or not (self.dirty or self.has_focus_within):
+            return True
+        self._gone(_why_gone(question))
+        return False
+
+    @property
+    def has_focus_within(self) -> bool:
+        """Say whether the focus is somewhere in this card."""
+        focused = self.screen.focused if self.is_attached else None
+        return focused is not None and self in focused.ancestors_with_self
+
+    def _come_back(self) -> None:
+        self.phase = "asking"
+        self._set_locked(False)
+        self._say("")
+
+    def _gone(self, words: str) -> None:
+        self.phase = "gone"
+        self.add_class("gone")
+        self._set_locked(True)
+        self._close.display = True
+        kept = " What you typed is still here." if self.dirty else ""
+        self._say(f"{words} Nothing was sent.{kept}", "bold $text-warning")
+
+    def _set_locked(self, locked: bool) -> None:
+        for button in self.query(".answer").results(Button):
+            button.disabled = locked
+        self.hold(locked)
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._status.display = bool(text)
+        self._status.show(text, style)
+
+    def _show_notices(self) -> None:
+        question = self.question
+        lines = []
+        if question.refusal is not None:
+            lines.append(f"! The server refused the last answer: {question.refusal}")
+        elif question.state == "refused":
+            lines.append("! The server refused the last answer.")
+        if question.fault is not None:
+            lines.append(f"! The server's mistake: {question.fault}")
+        self._notice.display = bool(lines)
+        self._notice.show("\n".join(lines))
+
+    # answering
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Answer, or close a dead card."""
+        button = event.button
+        if button is self._close:
+            event.stop()
+            self.post_message(self.Closed(self))
+        elif button.has_class("accept"):
+            event.stop()
+            self.action_accept()
+        elif button.has_class("decline"):
+            event.stop()
+            self.give("decline")
+        elif button.has_class("dismiss"):
+            event.stop()
+            self.give("cancel")
+
+    def action_accept(self) -> None:
+        """Accept with what is filled in; where that is not valid, say why and send nothing."""
+        if self.phase != "asking":
+            return
+        if not self.armed:
+            self._say("This question has only just appeared here: look at it, then press again.", "italic")
+            return
+        ready, content_json = self.answer_content()
+        if ready:
+            self.give("accept", content_json)
+        else:
+            self._say("Not sent: see what is marked with ✗.", "$text-error")
+
+    def give(self, action: Action, content_json: str | None = None) -> None:
+        """Send this answer, to exactly this question."""
+        if self.phase != "asking":
+            return
+        if not self.armed:
+            self._say("This question has only just appeared here: look at it, then press again.", "italic")
+            return
+        engine = host_of(self).engine
+        if engine is None:
+            self._say("Still connecting: try again in a moment. What you typed is kept.", "$text-warning")
+            return
+        self.phase = "sending"
+        self._set_locked(True)
+        self._say(f"{ACTION_WORDS[action].capitalize()}: sending…")
+        in_background(self.app, self._deliver(engine, action, content_json), group="answers")
+
+    async def _deliver(self, engine: Engine, action: Action, content_json: str | None) -> None:
+        app, question = self.app, self.question
+        drafts = drafts_of(app)
+        # What is typed must be safe even if saving the answer fails, and no draft may follow the answer.
+        await drafts.save()
+        try:
+            delivery = await engine.answer(question.task, [Answer(question, action, content_json)])
+        except EngineError as error:
+            self._failed(error)
+            if not self.is_attached:
+                say(app, f"{question.task.server}: {error.message}", "error")
+            return
+        if delivery.state not in ("refused", "withdrawn"):
+            drafts.drop(question.id)
+        self._delivered(action, delivery)
+        if not self.is_attached and delivery.state in ("refused", "withdrawn"):
+            say(app, f"{question.task.server}: {delivery.message or DELIVERY_WORDS[delivery.state]}", "error")
+        told = Answered(question.task, question.id, action, delivery.state)
+        (self if self.is_attached else app).post_message(told)
+
+    def _failed(self, error: EngineError) -> None:
+        self.phase = "asking"
+        if error.failure == "closed":
+            self._gone(error.message)
+            return
+        self._set_locked(False)
+        self._say(error.message, "$text-error")
+
+    def _delivered(self, action: Action, delivery: Delivery) -> None:
+        words = DELIVERY_WORDS[delivery.state]
+        text = f"{words} {delivery.message}" if delivery.message else words
+        if delivery.state == "refused":
+            self.phase = "asking"
+            self._set_locked(False)
+            self._say(text, "$text-error")
+        elif delivery.state == "withdrawn":
+            self._gone(delivery.message or "The question changed or vanished.")
+        else:
+            self.phase = "answered"
+            self._say(f"{ACTION_WORDS[action].capitalize()}. {text}", "$text-success")
+
+    def focus_form(self) -> None:
+        """Bring the question into view and the focus into it, never onto a button that answers."""
+        target: Widget = self._message if self.message else self._body
+        if target is self._body:
+            target.can_focus = True
+        target.focus()
+
+
+def request_params(question: QuestionRecord) -> dict[str, Any]:
+    """Return the parameters of the input request; empty where there are none that can be read."""
+    try:
+        request = json.loads(question.request_json)
+    except (ValueError, RecursionError):
+        return {}
+    params = request.get("params") if isinstance(request, dict) else None
+    return params if isinstance(params, dict) else {}
+
+
+def _why_gone(question: QuestionRecord | None) -> str:
+    if question is None or question.state == "withdrawn":
+        return "The server no longer asks this."
+    if question.state in ("queued", "sent", "acknowledged", "settled"):
+        by = f" by {inert_line(question.answered_by, 60)}" if question.answered_by else ""
+        return f"This was answered elsewhere{by}."
+    return "This question has changed."

@@ -1,0 +1,124 @@
+"""A question in form mode: fields to fill in, and three ways to answer (elicitation, "Form mode")."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Button
+
+from app.engine.commands import Answer
+from app.tui.widgets.drafts import drafts_of
+from app.tui.widgets.form_fields import FormFields, entries_of, read_draft
+from app.tui.widgets.inert import InertText, content
+from app.tui.widgets.json_view import response_content
+from app.tui.widgets.question_card import QuestionCard
+from app.tui.widgets.raw_form import form_of
+from storage.records import QuestionRecord
+
+
+class QuestionForm(QuestionCard):
+    """Asks for content."""
+
+    DEFAULT_CSS = """
+    QuestionForm .review { background: $surface; padding: 0 1; margin: 0 0 1 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "accept", "Accept", id="question.accept"),
+        Binding("ctrl+o", "show_json", "Show JSON", id="question.json"),
+    ]
+
+    def __init__(
+        self,
+        question: QuestionRecord,
+        draft_json: str | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(question, monotonic=monotonic)
+        form = form_of(self.params.get("requestedSchema"))
+        draft = read_draft(draft_json)
+        if not draft and question.state == "refused" and question.response_json:
+            sent = response_content(question.response_json)
+            draft = entries_of(form, sent) if sent is not None else {}
+        self.fields = FormFields(form, draft)
+        self._review = InertText("", classes="review")
+        self._review.display = False
+        self._json = Button(content("Show JSON"), compact=True, classes="json")
+        self._copy = Button(content("Copy what you typed"), compact=True, classes="copy")
+        self._copy.display = False
+
+    def body(self) -> ComposeResult:
+        yield self.fields
+        yield self._review
+
+    def buttons(self) -> ComposeResult:
+        yield Button(content("Accept ^S"), "success", compact=True, classes="answer accept")
+        yield Button(content("Decline"), "warning", compact=True, classes="answer decline")
+        yield Button(content("Dismiss"), compact=True, classes="answer dismiss")
+        yield self._json
+        yield self._copy
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self.fields.entries)
+
+    def hold(self, locked: bool) -> None:
+        for row in self.fields.rows:
+            row.freeze(locked)
+        self._copy.display = self.phase == "gone" and self.dirty
+
+    def answer_content(self) -> tuple[bool, str | None]:
+        filled = self.fields.judge()
+        return (False, None) if filled is None else (True, filled.content_json)
+
+    def focus_form(self) -> None:
+        if not self.fields.focus_first():
+            super().focus_form()
+
+    def on_form_fields_changed(self, event: FormFields.Changed) -> None:
+        """Keep the draft, and the shown JSON true."""
+        event.stop()
+        drafts_of(self.app).keep(self.question.id, self.fields.draft_json)
+        if self._review.display:
+            self._show_review()
+
+    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
+        """A field was left: save at once."""
+        drafts_of(self.app).save_soon()
+
+    async def on_unmount(self) -> None:
+        """The card goes, or the program ends: save what is typed."""
+        await drafts_of(self.app).save()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Toggle the JSON; everything else is the card's."""
+        if event.button is self._json:
+            event.stop()
+            self.action_show_json()
+        elif event.button is self._copy:
+            event.stop()
+            self.app.copy_to_clipboard(self.fields.draft_json or "")
+            self._say("Copied.")
+        else:
+            super().on_button_pressed(event)
+
+    def action_show_json(self) -> None:
+        """Show or hide exactly what Accept would send."""
+        self._review.display = not self._review.display
+        self._json.label = content("Hide JSON" if self._review.display else "Show JSON")
+        if self._review.display:
+            self._show_review()
+            self._review.scroll_visible()
+
+    def _show_review(self) -> None:
+        filled = self.fields.fill()
+        if filled.ok:
+            self._review.show(Answer(self.question, "accept", filled.content_json).response_json)
+            return
+        wrong = [f"{name or 'the form'}: {why}" for name, why in filled.errors.items()]
+        self._review.show("Not valid yet, so nothing would be sent:\n" + "\n".join(wrong))

@@ -1,0 +1,39 @@
+"""A question of a kind that this installation does not answer (sampling, roots, or one that is not known)."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Button
+
+from app.tui.messages import CancelRequested
+from app.tui.widgets.inert import InertText, content, joined
+from app.tui.widgets.json_view import pretty
+from app.tui.widgets.question_card import QuestionCard
+
+
+class QuestionOther(QuestionCard):
+    """Shown as what it is; refusing it has no place on the wire, so cancelling the task is offered."""
+
+    def body(self) -> ComposeResult:
+        yield InertText(
+            joined(
+                ("This installation does not answer questions of this kind: ", "$text-warning"),
+                (self.question.method or "‹no method›", "bold"),
+                "\nThe task keeps waiting for an answer. You can cancel the task, or leave it waiting.\n",
+            )
+        )
+        yield InertText(pretty(self.question.request_json), "$text-muted")
+
+    def buttons(self) -> ComposeResult:
+        yield Button(content("Cancel task…"), "error", compact=True, classes="answer cancel-task")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Offer to cancel the task; everything else is the card's."""
+        if event.button.has_class("cancel-task"):
+            event.stop()
+            self.post_message(CancelRequested(self.question.task))
+        else:
+            super().on_button_pressed(event)
+
+    def action_accept(self) -> None:
+        """Nothing here can be accepted."""

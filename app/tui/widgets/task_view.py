@@ -1,0 +1,364 @@
+"""One task, whole: its questions, its result or failure, its timeline, its JSON, what can be done with it.
+
+Everything is read from the store; a refresh changes what has changed and leaves the rest alone, so that typed
+text, focus and scroll survive whatever the network brings.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Button, TabbedContent, TabPane
+
+from app.engine.commands import Engine, EngineError
+from app.tui.messages import Answered, ArchiveRequested, CancelRequested, RefreshRequested
+from app.tui.widgets.answered_view import AnsweredView, StuckAnswer
+from app.tui.widgets.cards import make_card
+from app.tui.widgets.drafts import drafts_of
+from app.tui.widgets.host import host_of, in_background, now_ms
+from app.tui.widgets.inert import InertText, content, say
+from app.tui.widgets.question_card import QuestionCard
+from app.tui.widgets.raw_view import RawView
+from app.tui.widgets.result_view import FailureView, ResultView
+from app.tui.widgets.task_header import TaskHeader
+from app.tui.widgets.timeline import Timeline
+from app.tui.widgets.url_review import open_in_browser
+from storage.records import QuestionRecord, TaskKey, TaskRecord
+
+
+class Overview(VerticalScroll):
+    """What scrolls: the questions and the result."""
+
+    DEFAULT_CSS = """
+    Overview { padding: 0 1; scrollbar-size-vertical: 1; }
+    """
+
+
+class TaskView(Widget):
+    """Shows one task; `show` says which, `refresh_task` after it changed."""
+
+    DEFAULT_CSS = """
+    TaskView { layout: vertical; height: 1fr; width: 1fr; }
+    TaskView TabbedContent { height: 1fr; }
+    TaskView TabPane { padding: 0; height: 1fr; }
+    TaskView ContentSwitcher { height: 1fr; }
+    TaskView > .nothing { padding: 1 2; color: $text-muted; }
+    TaskView > .actions { height: 1; padding: 0 1; }
+    TaskView > .actions Button { margin: 0 1 0 0; }
+    TaskView > .sure { height: auto; padding: 0 1; display: none; }
+    TaskView > .sure.asked { display: block; }
+    TaskView > .sure Button { margin: 0 1 0 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("alt+1", "pane('overview')", "Overview", show=False, id="task.overview"),
+        Binding("alt+2", "pane('timeline')", "Timeline", show=False, id="task.timeline"),
+        Binding("alt+3", "pane('raw')", "Raw", show=False, id="task.raw"),
+    ]
+
+    def __init__(
+        self,
+        key: TaskKey | None = None,
+        *,
+        opener: Callable[[str], bool] = open_in_browser,
+        monotonic: Callable[[], float] = time.monotonic,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.key = key
+        self._opener = opener
+        self._monotonic = monotonic
+        self._ready = False
+        self._record: TaskRecord | None = None
+        self._questions: tuple[QuestionRecord, ...] = ()
+        self._cards: dict[int, QuestionCard] = {}
+        self._outcome: tuple[str | None, str | None, bool] | None = None
+        self._nothing = InertText("", classes="nothing")
+        self._header = TaskHeader()
+        self._overview = Overview()
+        self._answered = AnsweredView()
+        self._timeline = Timeline()
+        self._raw = RawView()
+        self._cancel = Button(content("Cancel task…"), "error", compact=True)
+        self._archive = Button(content("Archive"), compact=True)
+        self._look = Button(content("Look now"), compact=True)
+        self._again = Button(content("Call again…"), "warning", compact=True)
+        self._sure_yes = Button(content("Call it again"), "warning", compact=True)
+        self._sure_no = Button(content("Leave it"), compact=True)
+        self._sure = Horizontal(classes="sure")
+
+    def compose(self) -> ComposeResult:
+        yield self._nothing
+        yield self._header
+        with TabbedContent(initial="overview"):
+            with TabPane("Overview", id="overview"), self._overview:
+                yield self._answered
+            with TabPane("Timeline", id="timeline"), VerticalScroll():
+                yield self._timeline
+            with TabPane("Raw", id="raw"):
+                yield self._raw
+        with self._sure:
+            yield InertText(
+                "It may have run already: calling it again may run it twice. Call it again?", "$text-warning"
+            )
+            yield self._sure_no
+            yield self._sure_yes
+        with Horizontal(classes="actions"):
+            yield self._cancel
+            yield self._again
+            yield self._archive
+            yield self._look
+
+    def on_mount(self) -> None:
+        """Show the task that was given, and let its ages and times left go on."""
+        self._ready = True
+        self.refresh_task()
+        self.set_interval(1.0, self.tick)
+
+    @property
+    def record(self) -> TaskRecord | None:
+        """The task as it is shown."""
+        return self._record
+
+    @property
+    def cards(self) -> tuple[QuestionCard, ...]:
+        """The questions that are shown as cards, in their order."""
+        return tuple(self._cards.values())
+
+    def show(self, key: TaskKey | None) -> None:
+        """Show another task; ``None``: none. What was typed for the former is kept."""
+        if key == self.key:
+            self.refresh_task()
+            return
+        drafts_of(self.app).save_soon()
+        self.key = key
+        self._record, self._questions, self._outcome = None, (), None
+        for card in self._cards.values():
+            card.remove()
+        self._cards = {}
+        self.query(".outcome").remove()
+        self._sure.remove_class("asked")
+        self._overview.scroll_home(animate=False)
+        self.refresh_task()
+
+    def refresh_task(self) -> None:
+        """Read the task again and show what has changed."""
+        if not self._ready:
+            return
+        reader = host_of(self).reader
+        record = reader.task(self.key) if self.key is not None else None
+        self._show_presence(record)
+        if record is None:
+            self._record = None
+            self._follow_questions(())
+            return
+        questions = tuple(reader.questions(record.key))
+        now = now_ms(self)
+        self._header.show(record, now)
+        self._follow_questions(questions)
+        carded = self._cards.keys()
+        self._answered.show([q for q in questions if q.id not in carded and not q.is_open], now)
+        self._record, self._questions = record, questions
+        self._show_outcome(record)
+        self._show_actions(record)
+        self._show_pane()
+
+    def tick(self) -> None:
+        """Let ages and times left go on; reads nothing."""
+        if self._record is not None and self._ready:
+            self._header.show(self._record, now_ms(self))
+
+    def _show_presence(self, record: TaskRecord | None) -> None:
+        there = record is not None
+        self._nothing.display = not there
+        self._nothing.show(
+            "No task is chosen." if self.key is None else "This task is no longer in the inbox."
+        )
+        for widget in (self._header, self.query_one(TabbedContent), self.query_one(".actions")):
+            widget.display = there
+
+    # questions
+
+    def _follow_questions(self, questions: Sequence[QuestionRecord]) -> None:
+        """Bring the cards up to date by their questions' ids; one that somebody works on stays."""
+        by_id = {question.id: question for question in questions}
+        for question_id, card in list(self._cards.items()):
+            if card.follow(by_id.get(question_id)):
+                self._drop(question_id)
+        drafts = drafts_of(self.app)
+        came = [q for q in questions if q.is_open and q.id not in self._cards]
+        for question in came:
+            card = make_card(question, drafts.of(question), opener=self._opener, monotonic=self._monotonic)
+            card.limit_height(self._room)
+            self._cards[question.id] = card
+            # Below the others: a card that came later never pushes another from under a finger.
+            self._overview.mount(card, before=self._answered)
+
+    def _drop(self, question_id: int) -> None:
+        card = self._cards.pop(question_id)
+        if card.has_focus_within:
+            # Else Textual would hand the focus to the neighbour: another question's button, perhaps.
+            self._overview.focus(scroll_visible=False)
+        card.remove()
+        for other in self._cards.values():
+            other.disarm()
+
+    @property
+    def _room(self) -> int:
+        height = self._overview.size.height or self.size.height - 8
+        return max(9, height)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Keep each card's buttons in reach, whatever the height."""
+        self.call_after_refresh(self._limit_cards)
+
+    def _limit_cards(self) -> None:
+        for card in self._cards.values():
+            card.limit_height(self._room)
+
+    def on_question_card_closed(self, event: QuestionCard.Closed) -> None:
+        """A dead card has been read."""
+        event.stop()
+        self._drop(event.card.question.id)
+        self.refresh_task()
+
+    def on_answered(self, event: Answered) -> None:
+        """Show at once what became of it; the app hears it, too."""
+        if self._record is not None and event.question_id in self._cards:
+            self.refresh_task()
+
+    def on_stuck_answer_send_again(self, event: StuckAnswer.SendAgain) -> None:
+        """Send the same answer once more."""
+        event.stop()
+        engine = self._engine()
+        if engine is not None:
+            in_background(self.app, self._send_again(engine, event.question_id), group="answers")
+
+    async def _send_again(self, engine: Engine, question_id: int) -> None:
+        app = self.app
+        try:
+            delivery = await engine.send_again(question_id)
+        except EngineError as error:
+            say(app, error.message, "error")
+        else:
+            say(app, delivery.message or f"Sent again: {delivery.state}.")
+
+    def focus_question(self) -> bool:
+        """Give the focus to the first open question's form; ``False`` when nothing is asked."""
+        self.query_one(TabbedContent).active = "overview"
+        for card in self._cards.values():
+            if card.phase == "asking":
+                card.focus_form()
+                return True
+        return False
+
+    def focus_first(self) -> None:
+        """Give the focus to the first open question, else to what scrolls."""
+        if not self.focus_question():
+            self._overview.focus()
+
+    # result and failure
+
+    def _show_outcome(self, record: TaskRecord) -> None:
+        state = record.state
+        outcome = (state.result_json, state.error_json, state.is_error)
+        if outcome == self._outcome:
+            return
+        self._outcome = outcome
+        self._overview.query(".outcome").remove()
+        for widget in self._outcome_widgets(record):
+            widget.add_class("outcome")
+            self._overview.mount(widget, before=self._answered)
+
+    def _outcome_widgets(self, record: TaskRecord) -> list[Widget]:
+        state = record.state
+        found: list[Widget] = []
+        if state.error_json is not None:
+            found.append(FailureView(state.error_json))
+        if state.result_json is not None:
+            found.append(ResultView(state.result_json, is_error=state.is_error))
+        return found
+
+    # panes
+
+    def action_pane(self, pane: str) -> None:
+        """Show the overview, the timeline or the JSON."""
+        self.query_one(TabbedContent).active = pane
+
+    def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
+        """Fill a pane when it is looked at."""
+        event.stop()
+        self._show_pane()
+
+    def _show_pane(self) -> None:
+        if self._record is None:
+            return
+        pane = self.query_one(TabbedContent).active
+        if pane == "timeline":
+            self._timeline.show_events(host_of(self).reader.events(self._record.key), now_ms(self))
+        elif pane == "raw":
+            self._raw.show(self._record, self._questions)
+
+    # what can be done
+
+    def _show_actions(self, record: TaskRecord) -> None:
+        state = record.state
+        unknown = record.kind == "call" and state.tracking == "lost"
+        self._again.display = unknown
+        self._cancel.display = state.tracking == "active" or unknown
+        give_up = record.kind == "call"
+        self._cancel.label = content("Give up…" if give_up else "Cancel task…")
+        self._archive.label = content("Archive" if record.archived_at is None else "Bring back")
+        self._look.display = record.kind == "task"
+        if not unknown:
+            self._sure.remove_class("asked")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Do it, or tell the app."""
+        record = self._record
+        if record is None:
+            return
+        event.stop()
+        button = event.button
+        if button is self._cancel:
+            self.post_message(CancelRequested(record.key))
+        elif button is self._archive:
+            self.post_message(ArchiveRequested(record.key, archive=record.archived_at is None))
+        elif button is self._look:
+            self.post_message(RefreshRequested(record.key))
+        elif button is self._again:
+            self._sure.add_class("asked")
+            self._sure_no.focus()
+        elif button is self._sure_no:
+            self._sure.remove_class("asked")
+            self._overview.focus()
+        elif button is self._sure_yes:
+            self._sure.remove_class("asked")
+            self._call_again(record.key)
+
+    def _call_again(self, key: TaskKey) -> None:
+        engine = self._engine()
+        if engine is not None:
+            in_background(self.app, self._calling(engine, key), group="calls")
+
+    async def _calling(self, engine: Engine, key: TaskKey) -> None:
+        app = self.app
+        try:
+            outcome = await engine.call_again(key)
+        except EngineError as error:
+            say(app, error.message, "error")
+        else:
+            say(app, outcome.message or f"Called again: {outcome.kind.replace('_', ' ')}.")
+
+    def _engine(self) -> Engine | None:
+        engine = host_of(self).engine
+        if engine is None:
+            say(self.app, "Still connecting: try again in a moment.", "warning")
+        return engine
