@@ -24,6 +24,7 @@ from mcp_client.http import HttpTransport
 from mcp_client.jsonrpc import Incoming, JSONObject, JSONValue, Outgoing, RawJSON
 from mcp_client.limits import Limits
 from mcp_client.reading import parse_time, read_handle, read_input_required, read_task, read_tool_result
+from mcp_client.tool_headers import MirroredParameter
 from mcp_client.transport import Transport
 from mcp_client.types import (
     INPUT_METHODS,
@@ -77,6 +78,7 @@ __all__ = [
     "Limits",
     "McpClient",
     "McpError",
+    "MirroredParameter",
     "Outgoing",
     "Progress",
     "ProtocolError",

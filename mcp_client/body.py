@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
 import httpx
@@ -15,7 +15,7 @@ _ANY_HEADER: Final = 32 + zlib.MAX_WBITS
 """Tells zlib to recognise a gzip or a zlib header by itself."""
 
 
-async def body_chunks(response: httpx.Response, *, limit: int) -> AsyncIterator[bytes]:
+async def body_chunks(response: httpx.Response, *, limit: int) -> AsyncGenerator[bytes, None]:
     """Yield the body of *response*, unpacked.
 
     httpx would unpack a whole chunk at a time, in as many layers as the reply claims, before anything is

@@ -9,10 +9,11 @@ from typing import Any, Final, Self
 
 from mcp_client import headers as wire_headers
 from mcp_client import jsonrpc, reading
-from mcp_client.errors import InvalidRequest, ProtocolError
+from mcp_client.errors import InvalidRequest, McpError, ProtocolError, ServerError
 from mcp_client.http import HttpTransport
 from mcp_client.jsonrpc import JSONObject, JSONValue, Outgoing
 from mcp_client.limits import Limits
+from mcp_client.tool_headers import MirroredParameter, mirrored_headers
 from mcp_client.transport import OnMessage, Transport
 from mcp_client.types import (
     CallOutcome,
@@ -54,6 +55,7 @@ class McpClient:
         self._transport = transport
         self._limits = limits or Limits()
         self._ids = itertools.count(1)
+        self._mirrored: dict[str, tuple[MirroredParameter, ...]] = {}
         self._meta: JSONObject = {
             f"{_META}protocolVersion": wire_headers.PROTOCOL_VERSION,
             f"{_META}clientInfo": client_info.to_wire(),
@@ -128,7 +130,13 @@ class McpClient:
             sent["inputResponses"] = dict(input_responses)
         if request_state is not None:
             sent["requestState"] = request_state
-        return reading.read_outcome(method, await self._send(method, sent, timeout, None, on_progress))
+        try:
+            result = await self._send(method, sent, timeout, None, on_progress)
+        except ServerError as error:
+            if not (error.is_header_mismatch and method == "tools/call" and await self._learnt_headers()):
+                raise
+            result = await self._send(method, sent, timeout, None, on_progress)
+        return reading.read_outcome(method, result)
 
     async def call_tool(
         self,
@@ -179,6 +187,7 @@ class McpClient:
             kept.append(reading.cache_fields(page))
             cursor = _next_cursor(page)
             if cursor is None:
+                self._mirrored = {tool.name: tool.mirrored for tool in tools.values() if tool.mirrored}
                 return ToolList(tools=tuple(tools.values()), warnings=tuple(warnings), **_cache_of_all(kept))
             if cursor in seen:
                 raise ProtocolError("The list of tools goes round in circles.", field="nextCursor")
@@ -219,6 +228,19 @@ class McpClient:
         """Ask the server to cancel a task; whether and when it does, only `get_task` tells."""
         await self.request("tasks/cancel", {"taskId": task_id})
 
+    async def _learnt_headers(self) -> bool:
+        """Read the tools' schemas again; say whether a refused call is worth sending once more.
+
+        The page on Streamable HTTP asks for this. The server refused the call before it did anything, so
+        sending it again is no second call.
+        """
+        before = self._mirrored
+        try:
+            await self.list_tools()
+        except McpError:
+            return False  # the refusal itself says more
+        return self._mirrored != before
+
     async def _send(
         self,
         method: str,
@@ -241,12 +263,19 @@ class McpClient:
             method,
             wire_headers.routing_name(method, params),
             jsonrpc.encode_request(request_id, method, params),
+            self._further_headers(method, params),
         )
         if timeout is None:
             slow = method in _SLOW_METHODS
             timeout = self._limits.call_seconds if slow else self._limits.request_seconds
         incoming = await self._transport.send(outgoing, timeout=timeout, on_message=listener)
         return jsonrpc.result_of(incoming, request_id)
+
+    def _further_headers(self, method: str, params: JSONObject) -> tuple[tuple[str, str], ...]:
+        name = params.get("name")
+        if method != "tools/call" or not isinstance(name, str):
+            return ()
+        return mirrored_headers(self._mirrored.get(name, ()), params.get("arguments"))
 
 
 def _progress_listener(token: int, on_progress: OnProgress) -> OnMessage:

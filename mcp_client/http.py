@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
@@ -114,6 +116,7 @@ class HttpTransport:
             own = dict(wire_headers.checked(self.headers))
             self._client = httpx.AsyncClient(
                 headers={"User-Agent": wire_headers.encode_value(self.user_agent), **own},
+                verify=_trust(),
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 follow_redirects=False,
                 trust_env=True,
@@ -188,8 +191,8 @@ class HttpTransport:
                 value = jsonrpc.decode(data, depth=self.limits.depth)
                 if jsonrpc.is_response(value):
                     return Incoming(value, status)
-        except ProtocolError:
-            pass  # an error page is no JSON: the status says what there is to say
+        except (ProtocolError, *_FAILURES):
+            pass  # an error page is no JSON, or is cut short: the status says what there is to say
         raise TransportError(
             f"{self._place()} answered HTTP {status}{_meaning(status)}.",
             may_have_reached=status not in _UNPROCESSED,
@@ -198,24 +201,25 @@ class HttpTransport:
 
     async def _whole(self, response: httpx.Response) -> bytes:
         found = bytearray()
-        async for chunk in body_chunks(response, limit=self.limits.reply_bytes):
-            found += chunk
+        async with aclosing(body_chunks(response, limit=self.limits.reply_bytes)) as chunks:
+            async for chunk in chunks:
+                found += chunk
         return bytes(found)
 
     async def _read_stream(
         self, request: Outgoing, response: httpx.Response, on_message: OnMessage | None
     ) -> Incoming:
         parser = EventParser(limit=self.limits.reply_bytes)
-        chunks = body_chunks(response, limit=self.limits.reply_bytes)
-        async for chunk in chunks:
-            for event in parser.feed(chunk):
-                if event.type != "message":
-                    continue
-                value = jsonrpc.decode(event.data, depth=self.limits.depth)
-                if jsonrpc.is_response(value):
-                    await _drain(chunks)
-                    return Incoming(value, response.status_code)
-                self._notify(value, on_message)
+        async with aclosing(body_chunks(response, limit=self.limits.reply_bytes)) as chunks:
+            async for chunk in chunks:
+                for event in parser.feed(chunk):
+                    if event.type != "message":
+                        continue
+                    value = jsonrpc.decode(event.data, depth=self.limits.depth)
+                    if jsonrpc.is_response(value):
+                        await _drain(chunks)
+                        return Incoming(value, response.status_code)
+                    self._notify(value, on_message)
         said = f"{self._place()} ended the stream without a response to {request.method}."
         raise TransportError(said, may_have_reached=True, status=response.status_code)
 
@@ -267,6 +271,12 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
                 pass
     except (McpError, TimeoutError, *_FAILURES):
         pass  # the response is here; how the rest ends changes nothing
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """Return what decides whom to trust, shared: reading the certificates takes tens of milliseconds."""
+    return httpx.create_ssl_context()
 
 
 def _endpoint(text: str) -> httpx.URL:

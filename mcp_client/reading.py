@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from mcp_client.errors import ProtocolError
 from mcp_client.jsonrpc import JSONObject, quoted
+from mcp_client.tool_headers import mirrored_parameters
 from mcp_client.types import (
     DETAILED_TASK,
     INPUT_METHODS,
@@ -180,6 +181,10 @@ def read_tool(raw: Any) -> Tool | str:
     name = raw["name"]
     if not isinstance(raw.get("inputSchema"), dict):
         return f"The tool {quoted(name)} was left out: its input schema is missing or no object."
+    try:
+        mirrored = mirrored_parameters(raw["inputSchema"])
+    except ValueError as error:
+        return f"The tool {quoted(name)} was left out: {error}."
     faults: list[str] = []
     annotations = raw.get("annotations")
     output = raw.get("outputSchema")
@@ -190,6 +195,7 @@ def read_tool(raw: Any) -> Tool | str:
         "input_schema": raw["inputSchema"],
         "output_schema": output if isinstance(output, dict) else None,
         "annotations": annotations if isinstance(annotations, dict) else {},
+        "mirrored": mirrored,
     }
     return _build(Tool, fields, raw, faults)
 

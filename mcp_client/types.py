@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from pydantic.alias_generators import to_camel
 
 from mcp_client.jsonrpc import JSONObject, JSONValue
+from mcp_client.tool_headers import MirroredParameter
 
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
@@ -227,6 +228,8 @@ class Tool(WireModel):
     """JSON Schema or ``None``."""
     annotations: Any = Field(default_factory=dict)
     """Claims about the tool; a `JSONObject`."""
+    mirrored: tuple[MirroredParameter, ...] = ()
+    """Parameters that a call repeats in its headers."""
 
 
 class ToolList(WireModel):
