@@ -180,7 +180,9 @@ def compose(question: QuestionRecord, said: Said) -> Answer:
 
     name = f"{inert_line(str(question.task))} {inert_line(question.key)}"
     request = parsed(question.request_json)
-    params = request.get("params") if isinstance(request, dict) else None
+    if not isinstance(request, dict):
+        raise usage(f"{name}: what is asked can't be read by this program.")
+    params = request.get("params")
     params = params if isinstance(params, dict) else {}
     mode = params.get("mode", "form")
     if question.method != "elicitation/create" or mode not in ("form", "url"):

@@ -41,8 +41,7 @@ def fill(schema: Mapping[str, Any], texts: Sequence[str], nulls: Sequence[str], 
     try:
         entries = parse_assignments(form, list(texts), list(nulls))
     except UnknownField as unknown:
-        names = ", ".join(inert_line(field.name, _NAME_LIMIT) for field in form.fields[:30])
-        raise usage(f"{unknown} The fields are: {names or '(none)'}.") from None
+        raise CommandError(Exit.USAGE, str(unknown), bare=True) from None
     filled = form.fill(entries)
     for line in field_lines(filled.warnings, "warning: "):
         words(line)
@@ -60,13 +59,13 @@ def whole(schema: Mapping[str, Any], text: str, option: str) -> str:
     from app.forms import SchemaRefused, read_form
 
     text = read_argument(text, option).strip()
-    content = json_object(text, option)
+    json_object(text, option)
     try:
         form = read_form(schema)
     except SchemaRefused as refused:
         words(f"warning: not checked here, the server decides: {refused}")
         return text
-    errors = form.check(content)
-    if errors:
-        raise invalid(errors)
-    return text
+    filled = form.fill_json(text)
+    if not filled.ok:
+        raise invalid(filled.errors)
+    return filled.content_json
