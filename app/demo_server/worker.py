@@ -9,10 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from app.demo_server.errors import INTERNAL_ERROR, RpcError
 from app.demo_server.store import Change, Store, Task
 from app.demo_server.tools import Ask, Done, Job, Outcome, Tool, Work
+
+REST_MS: Final = 5000
+"""The longest look away: another process on the same folder may have left work behind."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,9 +63,9 @@ class Worker:
 
     async def _rest(self) -> None:
         due = self._store.next_due()
-        seconds = None if due is None else max(0, due - self._now_ms()) / 1000
+        wait_ms = REST_MS if due is None else min(REST_MS, max(0, due - self._now_ms()))
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(wait_ms / 1000):
                 await self._news.wait()
         except TimeoutError:
             pass

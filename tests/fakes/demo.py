@@ -78,11 +78,11 @@ class DemoProcess:
 
     def kill(self) -> None:
         """End the process with SIGKILL: it gets to tidy nothing."""
-        self._end(signal.SIGKILL)
+        self.end(signal.SIGKILL)
 
     def stop(self) -> int:
         """End the process with SIGTERM; return its exit code."""
-        return self._end(signal.SIGTERM)
+        return self.end(signal.SIGTERM)[0]
 
     def restart(self) -> DemoProcess:
         """Start again on the same folder and port, killing the process first where it still runs."""
@@ -97,12 +97,23 @@ class DemoProcess:
         if self._process is not None:
             self.kill()
 
-    def _end(self, how: signal.Signals) -> int:
+    def end(self, how: signal.Signals) -> tuple[int, str, str]:
+        """End the process with a signal; return its exit code and what else it wrote to stdout and stderr."""
         assert self._process is not None, "the service is not running"
         process, self._process = self._process, None
         process.send_signal(how)
-        process.communicate(timeout=PATIENCE)
-        return process.returncode
+        return self._ended(process)
+
+    def wait(self) -> tuple[int, str, str]:
+        """Wait until the process ends by itself; return the same as `end`."""
+        assert self._process is not None, "the service is not running"
+        process, self._process = self._process, None
+        return self._ended(process)
+
+    @staticmethod
+    def _ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+        out, errors = process.communicate(timeout=PATIENCE)
+        return process.returncode, out, errors
 
     def _first_line(self) -> str:
         assert self._process is not None

@@ -1,4 +1,4 @@
-"""The life of a task: answers, cancelling, questions before it exists (the pages on tasks and round trips)."""
+"""The life of a task: answers, cancelling, questions before it exists (the pages on tasks and on MRTR)."""
 
 from __future__ import annotations
 
