@@ -253,7 +253,7 @@ class HttpTransport:
         if isinstance(error, httpx.TimeoutException):
             what = "can't be reached: no connection within the time allowed"
         elif reached:
-            what = "broke the connection off before its reply was complete"
+            what = "gave no complete reply"
         else:
             what = "can't be reached"
         why = str(cause or error).strip().rstrip(".")
