@@ -27,6 +27,9 @@ _UNREADABLE: Final = frozenset(
     }
 )
 
+_ERRORS: Final = (sqlite3.Error, UnicodeEncodeError, OverflowError)
+"""What sqlite3 raises for a statement: the last two for values that SQLite can't hold."""
+
 Row = tuple[Any, ...]
 
 
@@ -41,7 +44,7 @@ class Connection:
         """Open *path* for reading and writing; the file must exist. Raises `StoreUnreadable`."""
         self.path = path
         self._is_synced: bool | None = None
-        with self._named_errors():
+        try:
             self._sqlite = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode=rw",
                 uri=True,
@@ -50,6 +53,8 @@ class Connection:
                 check_same_thread=False,
                 cached_statements=256,
             )
+        except _ERRORS as error:
+            raise _named(error, path) from error
 
     def configure(self) -> None:
         """Set what holds for this connection alone, and the journal mode, which holds for the file."""
@@ -76,8 +81,10 @@ class Connection:
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Execute one statement."""
-        with self._named_errors():
+        try:
             return self._sqlite.execute(sql, parameters)
+        except _ERRORS as error:
+            raise _named(error, self.path) from error
 
     def insert(self, sql: str, parameters: Sequence[object] = ()) -> int:
         """Execute an INSERT and return the new row's number."""
@@ -87,14 +94,18 @@ class Connection:
 
     def all(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Return all rows of a query."""
-        with self._named_errors():
+        try:
             return self._sqlite.execute(sql, parameters).fetchall()
+        except _ERRORS as error:
+            raise _named(error, self.path) from error
 
     def one(self, sql: str, parameters: Sequence[object] = ()) -> Row | None:
         """Return a query's first row."""
-        with self._named_errors():
+        try:
             row: Row | None = self._sqlite.execute(sql, parameters).fetchone()
-            return row
+        except _ERRORS as error:
+            raise _named(error, self.path) from error
+        return row
 
     def value(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         """Return the first column of a query's first row; ``None`` when there is no row."""
@@ -131,8 +142,10 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection; what is committed stays."""
-        with self._named_errors():
+        try:
             self._sqlite.close()
+        except _ERRORS as error:
+            raise _named(error, self.path) from error
 
     def _undo(self, sql: str) -> None:
         # Some errors (a full disk, a failed read) make SQLite roll back by itself; then there is nothing to
@@ -141,21 +154,12 @@ class Connection:
             with suppress(sqlite3.Error):
                 self._sqlite.execute(sql)
 
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise _named(error, self.path) from error
-        except UnicodeEncodeError as error:
-            raise StorageError(
-                "a text holds a lone surrogate, which is not a character and can't be stored"
-            ) from error
-        except OverflowError as error:
-            raise StorageError("a number does not fit into 64 bits and can't be stored") from error
 
-
-def _named(error: sqlite3.Error, path: Path) -> StorageError:
+def _named(error: Exception, path: Path) -> StorageError:
+    if isinstance(error, UnicodeEncodeError):
+        return StorageError("a text holds a lone surrogate, which is not a character and can't be stored")
+    if isinstance(error, OverflowError):
+        return StorageError("a number does not fit into 64 bits and can't be stored")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(

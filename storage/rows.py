@@ -87,8 +87,11 @@ def place_of(section: Section, *, waiting_since: int | None, added_at: int, chan
     return -added_at if section == "running" else -changed_at
 
 
-def replace_in_list(connection: Connection, number: int) -> None:
-    """Work out a task's count of open questions, section and place anew, and store them."""
+def replace_in_list(connection: Connection, number: int, *, touched_at: int | None = None) -> None:
+    """Work out a task's count of open questions, section and place anew, and store them.
+
+    *touched_at*: when its content changed; ``None``: it did not.
+    """
     row = connection.one(
         "SELECT archived_at, tracking, added_at, changed_at, became, section, place, open_questions, "
         "(SELECT count(*) FROM questions WHERE task = number AND state IN ('open', 'refused')), "
@@ -98,24 +101,29 @@ def replace_in_list(connection: Connection, number: int) -> None:
     )
     assert row is not None
     archived_at, tracking, added_at, changed_at, became, *stored, open_questions, waiting_since = row
-    section: Section | None = section_of(
-        archived_at=archived_at, tracking=tracking, open_questions=open_questions
-    )
-    assert section is not None
+    changed_at = changed_at if touched_at is None else touched_at
+    section = section_of(archived_at=archived_at, tracking=tracking, open_questions=open_questions)
     place = place_of(section, waiting_since=waiting_since, added_at=added_at, changed_at=changed_at)
-    if became is not None:
-        section = None  # in no list: the task it became stands there
-    if stored != [section, place, open_questions]:
+    # A call that became a task is in no list: the task stands there.
+    wanted = [section if became is None else None, place, open_questions]
+    if stored != wanted:
         connection.run(
-            "UPDATE tasks SET section = ?, place = ?, open_questions = ? WHERE number = ?",
-            (section, place, open_questions, number),
+            "UPDATE tasks SET changed_at = ?, section = ?, place = ?, open_questions = ? WHERE number = ?",
+            (changed_at, *wanted, number),
         )
+    elif touched_at is not None:
+        connection.run("UPDATE tasks SET changed_at = ? WHERE number = ?", (changed_at, number))
+
+
+_TEXTS_FROM: Final = [field.name for field in fields(TaskState)].index(STATE_TEXTS[0])
+_IS_ERROR: Final = STATE_COLUMNS.index("is_error")
 
 
 def _state(row: Row, texts: Row = (None, None, None)) -> TaskState:
-    values = dict(zip(STATE_COLUMNS, row[_STATE_AT:_TEXTS_AT], strict=True))
-    values["is_error"] = bool(values["is_error"])
-    return TaskState(**values, **dict(zip(STATE_TEXTS, texts, strict=True)))
+    values = list(row[_STATE_AT:_TEXTS_AT])
+    values[_IS_ERROR] = bool(values[_IS_ERROR])
+    values[_TEXTS_FROM:_TEXTS_FROM] = texts  # they stand together among the fields
+    return TaskState(*values)
 
 
 def task_row(row: Row) -> TaskRow:

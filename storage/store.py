@@ -185,7 +185,7 @@ class Store:
                     self._connection, answers.queue(self._connection, number, reply, by, now), now, *task
                 )
             if replies:
-                writing.touch(self._connection, number, now)
+                rows.replace_in_list(self._connection, number, touched_at=now)
 
     def claim(
         self, question_ids: Sequence[int], *, owner: str, dead: Callable[[str], bool]
@@ -272,7 +272,7 @@ class Store:
 
     def _touch_all(self, questions: Sequence[QuestionRecord], now: int) -> None:
         for key in {question.task for question in questions}:
-            writing.touch(self._connection, self._known(key), now)
+            rows.replace_in_list(self._connection, self._known(key), touched_at=now)
 
     def _known(self, key: TaskKey) -> int:
         number = writing.number_of(self._connection, key)

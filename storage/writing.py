@@ -56,7 +56,7 @@ def apply(
     for fact in facts:
         log(connection, fact, now, *stored.key)
     if changed - {"problem", "owner", "archived"}:
-        touch(connection, number, now)
+        rows.replace_in_list(connection, number, touched_at=now)
     elif changed:
         rows.replace_in_list(connection, number)
     return must_sync
@@ -176,12 +176,6 @@ def log(connection: Connection, event: NewEvent, now: int, server: str | None, t
         "INSERT INTO events (at, server, task_id, kind, data_json) VALUES (?, ?, ?, ?, ?)",
         (now, server, task_id, event.kind, event.data_json),
     )
-
-
-def touch(connection: Connection, number: int, now: int) -> None:
-    """Note that a task's content changed now."""
-    connection.run("UPDATE tasks SET changed_at = ? WHERE number = ?", (now, number))
-    rows.replace_in_list(connection, number)
 
 
 def number_of(connection: Connection, key: TaskKey) -> int | None:
