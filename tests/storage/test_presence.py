@@ -65,6 +65,16 @@ def test_a_killed_program_is_dead_and_the_next_one_cleans_up_after_it(tmp_path: 
         assert looking.is_dead(owner)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="locks are never shared there")
+def test_one_who_looks_is_not_taken_for_the_living_holder(tmp_path: Path) -> None:
+    with Presence.enter(tmp_path) as presence:
+        (tmp_path / "1-a.lock").write_text("")
+        descriptor = os.open(tmp_path / "1-a.lock", os.O_RDWR)
+        assert module._lock(descriptor, "look")  # as another program does at this moment
+        assert presence.is_dead("1-a")
+        os.close(descriptor)
+
+
 @pytest.mark.parametrize("owner", ["", "never-there", "../../etc/passwd", "1-zz", "12345-abcdef"])
 def test_an_owner_that_was_never_here_is_dead(tmp_path: Path, owner: str) -> None:
     with Presence.enter(tmp_path) as presence:
