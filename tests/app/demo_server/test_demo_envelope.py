@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from fakes.demo_wire import EVERYTHING, META, VERSION, envelope
+from fakes.demo_wire import EVERYTHING, META, VERSION, envelope, headers_for
 
 
 def _without(message: dict[str, Any], key: str) -> dict[str, Any]:
@@ -38,11 +41,25 @@ async def test_a_header_that_is_missing_or_differs_from_the_body_is_refused(serv
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-async def test_a_task_request_names_its_task_in_the_header(service, method):
-    message = envelope(method, {"taskId": "tsk_a", "inputResponses": {}})
-    for header in (None, "tsk_b"):
-        response = await service.wire.send(message, {"Mcp-Name": header})
-        assert (response.status_code, response.json()["error"]["code"]) == (400, -32020)
+async def test_a_task_request_may_leave_the_name_out_but_must_not_name_another_task(service, method):
+    message = envelope(method, {"taskId": await service.started("two_questions"), "inputResponses": {}})
+    response = await service.wire.send(message, {"Mcp-Name": "tsk_b"})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, -32020)
+    assert "result" in (await service.wire.send(message, {"Mcp-Name": None})).json()
+    assert "result" in (await service.wire.send(message)).json()
+
+
+async def test_white_space_around_a_header_does_not_count(service):
+    message = envelope("tools/call", {"name": "echo", "arguments": {"text": "x"}})
+    body = json.dumps(message).encode()
+    given = headers_for(message) | {"Mcp-Name": "  echo\t ", "Content-Type": " application/json "}
+    given |= {"Host": "localhost", "Content-Length": str(len(body)), "Connection": "close"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    # A bare socket: httpx sends no such header.
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(service.url).port)
+    writer.write(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
+    assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+    writer.close()
 
 
 async def test_a_name_in_base64_is_decoded_before_it_is_compared(service):
