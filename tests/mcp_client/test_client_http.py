@@ -312,12 +312,17 @@ async def test_an_address_that_leads_nowhere_had_no_effect(url: str) -> None:
     assert failed.value.may_have_reached is False
 
 
-async def test_a_failed_tls_handshake_had_no_effect(server: ScriptedServer) -> None:
-    async with McpClient.http(
-        server.url.replace("http:", "https:"), limits=Limits(request_seconds=5)
-    ) as client:
-        with pytest.raises(TransportError) as failed:
-            await ask(client)
+async def test_a_failed_tls_handshake_had_no_effect() -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 This is no TLS\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        async with McpClient.http(f"https://127.0.0.1:{port}/mcp") as client:
+            with pytest.raises(TransportError, match="(?i)ssl|tls") as failed:
+                await ask(client)
     assert failed.value.may_have_reached is False
 
 
