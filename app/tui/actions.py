@@ -123,6 +123,7 @@ class TaskActions:
         try:
             said = await work
         except (EngineError, StorageError) as error:
+            self._app.expect_departure(record.key, expected=False)
             say(self._app, f"{named(record)}: {error}", "error", timeout=10)
         else:
             say(self._app, words or f"{named(record)}: {said}")

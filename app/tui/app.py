@@ -18,7 +18,7 @@ from app.tui import messages
 from app.tui.actions import TaskActions
 from app.tui.screens.inbox import InboxScreen
 from app.tui.servers_file import ServersFile
-from app.tui.theme import DARK, LIGHT, THEMES
+from app.tui.theme import DARK, LIGHT, THEMES, VARIABLES
 from app.tui.widgets.inert import say
 from storage.records import Reader, TaskKey
 
@@ -79,6 +79,10 @@ class InboxApp(App[None]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = DARK.name
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return our own colours, for themes that have none of them."""
+        return VARIABLES
 
     def on_mount(self) -> None:
         """Draw the inbox; only after its first paint open what talks to the network."""
@@ -164,11 +168,9 @@ class InboxApp(App[None]):
             if isinstance(screen, Shows):
                 screen.refresh_task()
 
-    def expect_departure(self, key: TaskKey) -> None:
-        """Let the list's highlight go on to the next task when this one leaves, since the person sent it
-        off.
-        """
-        self._inbox.expect_departure(key)
+    def expect_departure(self, key: TaskKey, expected: bool = True) -> None:
+        """Let the list's highlight go on to the next task when this one leaves: the person sent it off."""
+        self._inbox.expect_departure(key, expected)
 
     def on_open_task(self, message: messages.OpenTask) -> None:
         """Show a task in the inbox, whichever screen asked."""

@@ -52,36 +52,37 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return blank + text if right else text + blank
 
 
-def columns(width: int, servers: Sequence[str] = ()) -> tuple[Column, ...]:
+def columns(width: int, servers: Sequence[str] = (), *, ends: bool = True) -> tuple[Column, ...]:
     """Divide a line of *width* cells.
 
-    *servers* are the names that the first column should have room for, within reason. A narrow line gives
-    up the server's message first, then the age, then the time left; server, tool and status stay.
+    *servers* are the names that the first column should have room for, within reason. With *ends*, there is a
+    column for the time left. A narrow line gives up the server's message first, then the age, then the time
+    left; server, tool and status stay.
     """
     room = max(0, width - 2 * MARGIN)
     longest = max((cell_len(inert_line(name, 40)) for name in servers), default=6)
     server = max(6, min(longest, 8 if width < 60 else 12 if width < 110 else 18))
     status = 14 if width < 110 else 17
-    if width < 46:
+    if width < 50:
         tool = max(4, room - server - status - 2 * GAP)
         return (Column("server", server), Column("tool", tool), Column("status", status))
+    times: tuple[Column, ...] = (
+        (Column("left", LEFT_WIDTH, right=True),) if ends else (Column("age", AGE_WIDTH, right=True),)
+    )
+    if ends and width >= 72:
+        times = (Column("age", AGE_WIDTH, right=True), *times)
+    used = server + status + sum(column.width + GAP for column in times) + 2 * GAP
     if width < 72:
-        tool = max(6, room - server - status - LEFT_WIDTH - 3 * GAP)
-        return (
-            Column("server", server),
-            Column("tool", tool),
-            Column("status", status),
-            Column("left", LEFT_WIDTH, right=True),
-        )
-    flexible = room - server - status - AGE_WIDTH - LEFT_WIDTH - 5 * GAP
+        tool = max(6, room - used)
+        return (Column("server", server), Column("tool", tool), Column("status", status), *times)
+    flexible = room - used - GAP
     tool = max(10, min(30, flexible // 2))
     return (
         Column("server", server),
         Column("tool", tool),
         Column("status", status),
         Column("message", max(0, flexible - tool)),
-        Column("age", AGE_WIDTH, right=True),
-        Column("left", LEFT_WIDTH, right=True),
+        *times,
     )
 
 
@@ -90,11 +91,11 @@ def cells(row: TaskRow, layout: Sequence[Column], now: int) -> tuple[CellText, .
     return tuple(
         CellText(fit(made.text, column.width, right=column.right), made.tone)
         for column in layout
-        for made in (_cell(row, column.name, now, narrow=len(layout) < 6),)
+        for made in (_cell(row, column.name, now, ages=any(c.name == "age" for c in layout)),)
     )
 
 
-def _cell(row: TaskRow, name: ColumnName, now: int, *, narrow: bool) -> CellText:
+def _cell(row: TaskRow, name: ColumnName, now: int, *, ages: bool) -> CellText:
     if name == "server":
         return CellText(inert_line(row.key.server, 80))
     if name == "tool":
@@ -106,7 +107,7 @@ def _cell(row: TaskRow, name: ColumnName, now: int, *, narrow: bool) -> CellText
         return CellText(inert_line(message_of(row), 300), "bad" if row.state.problem else "quiet")
     if name == "left":
         left = left_of(row, now)
-        if left or not narrow:
+        if left or ages:
             return CellText(left, "urgent" if is_urgent(row, now) else "quiet")
         return CellText(f"{age_of(row, now)} ago", "quiet")
     return CellText(age_of(row, now), "quiet")

@@ -47,6 +47,10 @@ class ListCursor:
         """Expect a task to leave because the person put it away: its neighbour may be highlighted."""
         self._leaving.add(key)
 
+    def keep(self, key: TaskKey) -> None:
+        """Take `let_go` back: it came to nothing."""
+        self._leaving.discard(key)
+
     def replace(self, keys: Sequence[TaskKey], *, renamed: TaskKey | None = None) -> None:
         """Take in the list as it now is.
 

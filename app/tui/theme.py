@@ -21,6 +21,8 @@ DARK: Final = Theme(
     error="#e57373",
     success="#86b98a",
     variables={
+        "quiet": "#8b95a3",
+        "faint": "#4d5765",
         "block-cursor-background": "#2f4c5e",
         "block-cursor-foreground": "#f1f5f9",
         "block-cursor-text-style": "bold",
@@ -53,6 +55,8 @@ LIGHT: Final = Theme(
     error="#b3261e",
     success="#2e6b38",
     variables={
+        "quiet": "#646c74",
+        "faint": "#b4b6b1",
         "block-cursor-background": "#cfe2ec",
         "block-cursor-foreground": "#10161b",
         "block-cursor-text-style": "bold",
@@ -71,3 +75,7 @@ LIGHT: Final = Theme(
 )
 
 THEMES: Final = (DARK, LIGHT)
+
+VARIABLES: Final = {"quiet": "#858b92", "faint": "#70757c"}
+"""Our own colours, for themes that are not ours. Textual's ``$text-muted`` depends on the ground it is
+drawn on, which a line drawn by hand and a span of text do not have."""

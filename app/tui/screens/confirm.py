@@ -32,7 +32,7 @@ class Confirm(ModalScreen[bool]):
         background: $surface;
     }
     Confirm #confirm-title { text-style: bold; margin-bottom: 1; }
-    Confirm #confirm-words { margin-top: 1; color: $text-muted; max-height: 8; }
+    Confirm #confirm-words { margin-top: 1; color: $quiet; max-height: 8; }
     Confirm #confirm-buttons { height: auto; margin-top: 1; align-horizontal: right; }
     Confirm Button { margin-left: 2; }
     """
@@ -58,7 +58,7 @@ class Confirm(ModalScreen[bool]):
         with Vertical(id="confirm-box"):
             yield InertText(self._title, id="confirm-title")
             for name, text in self._facts:
-                yield InertLine(joined_line((f"{name:<8}", "$text-muted"), (text, "bold")))
+                yield InertLine(joined_line((f"{name:<8}", "$quiet"), (text, "bold")))
             yield InertText(self._words, id="confirm-words")
             with Horizontal(id="confirm-buttons"):
                 yield Button(content(self._keep), id="confirm-keep")

@@ -57,7 +57,7 @@ class Help(ModalScreen[None]):
     }
     Help VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
     Help InertText { width: 1fr; }
-    Help #help-close { color: $text-muted; margin-top: 1; }
+    Help #help-close { color: $quiet; margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark", "close", "Close", id="help.close")

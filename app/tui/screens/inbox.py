@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.timer import Timer
@@ -40,7 +41,7 @@ class InboxScreen(Screen[None]):
     CSS_PATH = "inbox.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's own declaration
     AUTO_FOCUS = "TaskList"
-    COMMANDS: ClassVar[set[type[InboxCommands]]] = {InboxCommands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {InboxCommands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Open the task", id="inbox.open"),
         Binding("a", "answer", "Answer its first question", id="inbox.answer"),
@@ -112,18 +113,19 @@ class InboxScreen(Screen[None]):
             self.trouble(f"The store can't be read: {error}")
 
     def _read_rows(self, keys: Sequence[TaskKey]) -> Mapping[TaskKey, TaskRow]:
-        with self._reading():
+        try:
             return self.inbox.reader.rows(keys)
-        return {}
+        except StorageError as error:
+            self.trouble(f"The store can't be read: {error}")
+            return {}
 
     def open_section(self, section: Section, at: TaskKey | None = None) -> None:
         """Show a section because the person asked for it: at *at*, or where they left it."""
         self.section = section
-        self.query_one(ListHead).show(section)
         self._show_keys()
         with self._reading():
             keys = self._read_list()
-            self._tasks.open(keys, at or self._places.get(section), blank=self._blank())
+            self._tasks.open(section, keys, at or self._places.get(section), blank=self._blank())
 
     def reload(self) -> None:
         """Read the list, the counts and the servers again."""
@@ -194,9 +196,12 @@ class InboxScreen(Screen[None]):
         """Say what is wrong with the program itself; ``None``: nothing any more."""
         self.query_one(Banner).say(words)
 
-    def expect_departure(self, key: TaskKey) -> None:
-        """Let the highlight go on to the next task when this one leaves."""
-        self._tasks.let_go(key)
+    def expect_departure(self, key: TaskKey, expected: bool = True) -> None:
+        """Let the highlight go on to the next task when this one leaves; or not, after all."""
+        if expected:
+            self._tasks.let_go(key)
+        else:
+            self._tasks.keep(key)
 
     def go_to(self, key: TaskKey) -> None:
         """Highlight a task wherever it stands, and open it."""

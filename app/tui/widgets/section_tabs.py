@@ -57,7 +57,7 @@ class SectionTabs(Widget):
             count = self._counts.get(section, 0)
             label = f" {SECTION_NAMES[section]}{f' {count:,}' if count else ''} "
             if parts:
-                parts.append(("│", "$text-disabled"))
+                parts.append(("│", "$faint"))
                 at += 1
             parts.append((label, self._style(section, count)))
             self._spans.append((at, at + len(label), section))
@@ -69,7 +69,7 @@ class SectionTabs(Widget):
             return "bold $block-cursor-foreground on $block-cursor-background"
         if section == "needs-you" and count:
             return "bold $text-warning"
-        return "$foreground" if count else "$text-disabled"
+        return "$foreground" if count else "$faint"
 
     def on_click(self, event: events.Click) -> None:
         """Choose the section under the pointer."""

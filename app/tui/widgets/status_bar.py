@@ -18,7 +18,7 @@ TONE_STYLES: dict[Tone, str] = {
     "run": "$text-primary",
     "good": "$text-success",
     "bad": "$text-error",
-    "quiet": "$text-muted",
+    "quiet": "$quiet",
 }
 
 
@@ -57,9 +57,9 @@ class StatusBar(Widget):
         note = f"{self._note}  " if self._note else ""
         shown = self._fitting(width - len(name) - len(need) - len(note) - 1)
         used = len(name) + sum(cell_len(text) for text, _ in shown) + len(note) + len(need)
-        right: Part = (need, "bold $text-warning" if self._need else "$text-muted")
+        right: Part = (need, "bold $text-warning" if self._need else "$quiet")
         gap = " " * max(1, width - used)
-        return joined_line((name, "bold $primary"), *shown, gap, (note, "$text-muted"), right)
+        return joined_line((name, "bold $primary"), *shown, gap, (note, "$quiet"), right)
 
     def _fitting(self, room: int) -> list[tuple[str, str]]:
         def words(name: str, status: Status) -> tuple[str, str]:
@@ -77,7 +77,7 @@ class StatusBar(Widget):
                 break
             kept.append(part)
         left_out = len(in_order) - len(kept)
-        return [*kept, (f"+{left_out} more", "$text-muted")]
+        return [*kept, (f"+{left_out} more", "$quiet")]
 
 
 class Banner(InertText):
@@ -132,7 +132,7 @@ class KeyBar(Widget):
             length = cell_len(key) + 1 + len(word)
             if at + length > self.size.width:
                 break
-            parts += [(key, "bold $primary"), (f" {word}", "$text-muted"), "  "]
+            parts += [(key, "bold $primary"), (f" {word}", "$quiet"), "  "]
             self._spans.append((at, at + length, action))
             at += length + 2
         return joined_line(*parts)

@@ -51,7 +51,7 @@ class TaskList(ScrollView, can_focus=True):
     TaskList > .task-list--hover { background: $boost; }
     TaskList > .task-list--plain { color: $foreground; }
     TaskList > .task-list--strong { color: $foreground; text-style: bold; }
-    TaskList > .task-list--quiet { color: $text-muted; }
+    TaskList > .task-list--quiet { color: $quiet; }
     TaskList > .task-list--ask { color: $text-warning; text-style: bold; }
     TaskList > .task-list--run { color: $text-primary; }
     TaskList > .task-list--good { color: $text-success; }
@@ -103,6 +103,7 @@ class TaskList(ScrollView, can_focus=True):
         self._painted: dict[int, tuple[CellText, ...]] = {}
         self._hovered: int | None = None
         self._blank: tuple[str, ...] = ()
+        self._section: Section = "needs-you"
 
     # What it holds
 
@@ -127,8 +128,21 @@ class TaskList(ScrollView, can_focus=True):
             self._rows.update(self._read([key]))
         return self._rows.get(key)
 
-    def open(self, keys: Sequence[TaskKey], at: TaskKey | None = None, *, blank: Sequence[str] = ()) -> None:
+    @property
+    def section(self) -> Section:
+        """The section that is listed."""
+        return self._section
+
+    def open(
+        self,
+        section: Section,
+        keys: Sequence[TaskKey],
+        at: TaskKey | None = None,
+        *,
+        blank: Sequence[str] = (),
+    ) -> None:
         """Show another list because the person asked for it; *blank* is said where it is empty."""
+        self._section = section
         self._cursor.open(keys, at)
         self._blank = tuple(blank)
         self._rows.clear()
@@ -165,6 +179,10 @@ class TaskList(ScrollView, can_focus=True):
     def let_go(self, key: TaskKey) -> None:
         """Expect that a task leaves because the person put it away."""
         self._cursor.let_go(key)
+
+    def keep(self, key: TaskKey) -> None:
+        """Take `let_go` back: it came to nothing."""
+        self._cursor.keep(key)
 
     def reread(self, changed: Iterable[TaskKey]) -> None:
         """Read the lines of these tasks again, and draw those that differ and are in sight."""
@@ -247,11 +265,9 @@ class TaskList(ScrollView, can_focus=True):
     def _resized(self) -> None:
         width = self.size.width
         names = {key.server for key in self._cursor.keys[:NAMES_MEASURED]}
-        layout = columns(width, sorted(names))
-        if layout != self._layout:
-            self._layout = layout
-            for head in self.screen.query(ListHead):
-                head.refresh()
+        self._layout = columns(width, sorted(names), ends=self._section in ("needs-you", "running"))
+        for head in self.screen.query(ListHead):
+            head.refresh()
         self._painted.clear()
         self.virtual_size = Size(width, len(self._cursor.keys))
         self.refresh()
@@ -326,19 +342,13 @@ class ListHead(Widget):
     DEFAULT_CSS = """
     ListHead {
         height: 1;
-        color: $text-muted;
+        color: $quiet;
     }
     """
 
     def __init__(self, of: TaskList) -> None:
         super().__init__()
         self._list = of
-        self._section: Section = "needs-you"
-
-    def show(self, section: Section) -> None:
-        """Name the columns for this section: what the time counts from differs."""
-        self._section = section
-        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Draw the one line."""
@@ -346,7 +356,7 @@ class ListHead(Widget):
         for column in self._list.layout_columns:
             word = COLUMN_HEADS.get(column.name)
             if word is None:
-                word = "time left" if column.name == "left" else TIME_HEADS[self._section]
+                word = "time left" if column.name == "left" else TIME_HEADS[self._list.section]
             parts.append(fit(word, column.width, right=column.right))
         text = " " * MARGIN + (" " * GAP).join(parts)
         return Strip([Segment(fit(text, self.size.width), self.rich_style)])

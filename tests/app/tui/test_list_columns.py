@@ -90,3 +90,14 @@ def test_a_server_with_an_absurd_clock_only_looks_absurd(created_at: int) -> Non
     for width in (40, 80, 120):
         for cell, column in zip(cells(row, columns(width), NOW), columns(width), strict=True):
             assert cell_len(cell.text) == column.width
+
+
+@pytest.mark.parametrize("width", [*range(32, 130), 200])
+def test_what_has_ended_gives_the_room_of_the_time_left_to_the_message(width: int) -> None:
+    layout = columns(width, ["demo"], ends=False)
+    assert sum(column.width for column in layout) + GAP * (len(layout) - 1) + 2 * MARGIN <= width
+    assert "left" not in [column.name for column in layout]
+    if width >= 80:
+        wider = {column.name: column.width for column in layout}
+        narrower = {column.name: column.width for column in columns(width, ["demo"])}
+        assert wider["message"] > narrower["message"]
