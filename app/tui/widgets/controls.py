@@ -165,7 +165,10 @@ class PickList(OptionList):
         max-height: 8;
         border: none;
         padding: 0;
+        background: transparent;
     }
+    PickList > .option-list--option-highlighted { background: transparent; }
+    PickList:focus > .option-list--option-highlighted { background: $block-cursor-background; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "select", "Pick", show=False)]
 

@@ -51,9 +51,10 @@ class FieldRow(Vertical):
     FieldRow .note { color: $text-muted; }
     FieldRow .error { color: $text-error; }
     FieldRow.invalid .label { color: $text-error; }
-    FieldRow Input { width: 1fr; background: $surface; }
-    FieldRow Input:focus { background: $boost; }
-    FieldRow TextArea { width: 1fr; height: auto; min-height: 3; max-height: 8; background: $surface; }
+    FieldRow.tight { margin: 0; }
+    FieldRow Input, FieldRow Input:focus { width: 1fr; background: $panel; }
+    FieldRow TextArea { width: 1fr; height: auto; min-height: 3; max-height: 8; background: $panel; }
+    FieldRow.frozen Input, FieldRow.frozen TextArea { text-style: dim; }
     FieldRow.stacked > Horizontal { layout: vertical; }
     FieldRow.stacked .label { width: 1fr; }
     """
@@ -128,7 +129,7 @@ class FieldRow(Vertical):
     def focus_control(self) -> None:
         """Bring the control into view and give it the focus."""
         for widget in self.query("*"):
-            if widget.focusable:
+            if widget.focusable and widget.display:
                 widget.focus()
                 return
         self.scroll_visible()
@@ -217,7 +218,7 @@ class FieldRow(Vertical):
         words = self._state_words()
         if words:
             parts += [words, " · "]
-        if field.hint:
+        if field.hint and field.kind != "boolean":
             parts += [field.hint, " · "]
         if field.description:
             if parts:
@@ -391,7 +392,11 @@ class ChoiceRow(FieldRow):
         if self.frozen:
             self.show_state()
             return
-        self.touched(self.entries[event.index])
+        self.picked(event.index)
+
+    def picked(self, index: int) -> None:
+        """Take the choice at *index*."""
+        self.touched(self.entries[index])
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Narrow the list to what is typed above it."""
@@ -412,12 +417,9 @@ class ChoicesRow(ChoiceRow):
         super().__init__(field, state)
         self.control = PickList(choice_labels(field), self._chosen(), several=True)
 
-    def on_picked(self, event: Picked) -> None:
+    def picked(self, index: int) -> None:
         """Take all that is picked now; nothing picked is an empty list, which is not "not answered"."""
-        event.stop()
-        if self.frozen or not isinstance(self.control, PickList):
-            self.show_state()
-            return
+        assert isinstance(self.control, PickList)
         self.touched([self.entries[index] for index in sorted(self.control.chosen)])
 
 

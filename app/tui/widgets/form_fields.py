@@ -22,6 +22,10 @@ NARROW = 56
 """Columns below which a label stands above its control."""
 
 
+SHORT = 30
+"""Lines of the screen below which no line between the fields is left blank."""
+
+
 class FormFields(Vertical):
     """All rows of a form; the same for a question and for a tool's arguments."""
 
@@ -58,9 +62,10 @@ class FormFields(Vertical):
         yield self._whole
 
     def on_resize(self, event: events.Resize) -> None:
-        """Put the labels above the controls where there is little room beside them."""
+        """Use little room well: labels above the controls, no blank lines."""
         for row in self.rows:
             row.set_class(event.size.width < NARROW, "stacked")
+            row.set_class(self.screen.size.height < SHORT, "tight")
 
     @property
     def entries(self) -> dict[str, Entry]:

@@ -76,6 +76,8 @@ class QuestionCard(Vertical):
     QuestionCard .status { margin: 0; }
     QuestionCard > .buttons { height: 1; }
     QuestionCard > .buttons Button { margin: 0 1 0 0; min-width: 11; }
+    QuestionCard .warns { color: $text-warning; }
+    QuestionCard .danger { color: $text-error; }
     QuestionCard.gone > .buttons .answer { text-style: dim; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "accept", "Accept", id="question.accept")]
@@ -231,19 +233,20 @@ class QuestionCard(Vertical):
     # answering
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Answer, or close a dead card."""
-        button = event.button
+        """A button of this card was pressed."""
+        event.stop()
+        self.pressed(event.button)
+
+    def pressed(self, button: Button) -> None:
+        """Answer, or close a dead card; a subclass looks for its own buttons first."""
+        # Not named on_…: Textual calls such a handler of every class, the overridden ones included.
         if button is self._close:
-            event.stop()
             self.post_message(self.Closed(self))
         elif button.has_class("accept"):
-            event.stop()
             self.action_accept()
         elif button.has_class("decline"):
-            event.stop()
             self.give("decline")
         elif button.has_class("dismiss"):
-            event.stop()
             self.give("cancel")
 
     def action_accept(self) -> None:

@@ -58,7 +58,7 @@ class QuestionForm(QuestionCard):
 
     def buttons(self) -> ComposeResult:
         yield Button(content("Accept ^S"), "success", compact=True, classes="answer accept")
-        yield Button(content("Decline"), "warning", compact=True, classes="answer decline")
+        yield Button(content("Decline"), compact=True, classes="answer decline warns")
         yield Button(content("Dismiss"), compact=True, classes="answer dismiss")
         yield self._json
         yield self._copy
@@ -95,17 +95,15 @@ class QuestionForm(QuestionCard):
         """The card goes, or the program ends: save what is typed."""
         await drafts_of(self.app).save()
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
+    def pressed(self, button: Button) -> None:
         """Toggle the JSON; everything else is the card's."""
-        if event.button is self._json:
-            event.stop()
+        if button is self._json:
             self.action_show_json()
-        elif event.button is self._copy:
-            event.stop()
+        elif button is self._copy:
             self.app.copy_to_clipboard(self.fields.draft_json or "")
             self._say("Copied.")
         else:
-            super().on_button_pressed(event)
+            super().pressed(button)
 
     def action_show_json(self) -> None:
         """Show or hide exactly what Accept would send."""

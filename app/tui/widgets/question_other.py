@@ -25,15 +25,14 @@ class QuestionOther(QuestionCard):
         yield InertText(pretty(self.question.request_json), "$text-muted")
 
     def buttons(self) -> ComposeResult:
-        yield Button(content("Cancel task…"), "error", compact=True, classes="answer cancel-task")
+        yield Button(content("Cancel task…"), compact=True, classes="answer cancel-task danger")
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
+    def pressed(self, button: Button) -> None:
         """Offer to cancel the task; everything else is the card's."""
-        if event.button.has_class("cancel-task"):
-            event.stop()
+        if button.has_class("cancel-task"):
             self.post_message(CancelRequested(self.question.task))
         else:
-            super().on_button_pressed(event)
+            super().pressed(button)
 
     def action_accept(self) -> None:
         """Nothing here can be accepted."""

@@ -66,29 +66,24 @@ class QuestionUrl(QuestionCard):
         if openable:
             yield Button(content("Open in browser…"), "success", compact=True, classes="answer open")
             yield Button(content("Copy & accept"), compact=True, classes="answer copy")
-        yield Button(content("Decline"), "warning", compact=True, classes="answer decline")
+        yield Button(content("Decline"), compact=True, classes="answer decline warns")
         yield Button(content("Dismiss"), compact=True, classes="answer dismiss")
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
+    def pressed(self, button: Button) -> None:
         """Ask before opening; everything else is the card's."""
-        button = event.button
         if button.has_class("open"):
-            event.stop()
             self.action_accept()
         elif button is self._not_now:
-            event.stop()
             self._consent.remove_class("asked")
             self.focus_form()
         elif button is self._go:
-            event.stop()
             self._open()
         elif button.has_class("copy"):
-            event.stop()
             if self.armed:
                 self.app.copy_to_clipboard(self.review.url)
             self.give("accept")
         else:
-            super().on_button_pressed(event)
+            super().pressed(button)
 
     def action_accept(self) -> None:
         """Ask whether to open the address; the safe button has the focus."""

@@ -51,7 +51,13 @@ class TaskView(Widget):
     TaskView ContentSwitcher { height: 1fr; }
     TaskView > .nothing { padding: 1 2; color: $text-muted; }
     TaskView > .actions { height: 1; padding: 0 1; }
-    TaskView > .actions Button { margin: 0 1 0 0; }
+    TaskView > .actions Button { margin: 0 1 0 0; min-width: 12; }
+    TaskView > .actions .danger { color: $text-error; }
+    TaskView Tabs, TaskView Tabs #tabs-scroll { height: 1; min-height: 1; }
+    TaskView Tabs #tabs-list-bar, TaskView Tabs #tabs-list { height: 1; min-height: 1; }
+    TaskView Tabs Underline { display: none; }
+    TaskView Tab { color: $text-muted; height: 1; }
+    TaskView Tab.-active { color: $text-primary; text-style: bold underline; }
     TaskView > .sure { height: auto; padding: 0 1; display: none; }
     TaskView > .sure.asked { display: block; }
     TaskView > .sure Button { margin: 0 1 0 0; }
@@ -86,7 +92,7 @@ class TaskView(Widget):
         self._answered = AnsweredView()
         self._timeline = Timeline()
         self._raw = RawView()
-        self._cancel = Button(content("Cancel task…"), "error", compact=True)
+        self._cancel = Button(content("Cancel task…"), compact=True, classes="danger")
         self._archive = Button(content("Archive"), compact=True)
         self._look = Button(content("Look now"), compact=True)
         self._again = Button(content("Call again…"), "warning", compact=True)
