@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes.inbox import Entries, Inbox, painted, until
+from fakes.shell import Entries, Shell, painted, until
 from textual.widgets import Button, Input
 
 from app.engine.commands import Changes, EngineError
@@ -24,19 +24,19 @@ WIDE = (130, 36)
 
 
 @pytest.fixture
-def inbox(tmp_path: Path) -> Iterator[Inbox]:
-    made = Inbox(tmp_path)
+def inbox(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
     yield made
     made.store.close()
 
 
-def banner(inbox: Inbox) -> str:
+def banner(inbox: Shell) -> str:
     found = inbox.screen.query_one(Banner)
     return found.text if found.has_class("-shown") else ""
 
 
 async def test_the_list_is_drawn_from_the_store_before_the_engine_is_there(tmp_path: Path) -> None:
-    inbox = Inbox(tmp_path, connects=False)
+    inbox = Shell(tmp_path, connects=False)
     inbox.add("tsk_1", "approve")
     async with inbox.app.run_test(size=NARROW, notifications=True) as pilot:
         await pilot.pause()
@@ -52,7 +52,7 @@ async def test_the_list_is_drawn_from_the_store_before_the_engine_is_there(tmp_p
         assert "connecting…" not in painted(inbox.app)
 
 
-async def test_each_section_shows_its_count_and_its_tasks(inbox: Inbox) -> None:
+async def test_each_section_shows_its_count_and_its_tasks(inbox: Shell) -> None:
     inbox.add("tsk_ask", "approve")
     inbox.add("tsk_run")
     inbox.add("tsk_run2")
@@ -82,7 +82,7 @@ async def test_each_section_shows_its_count_and_its_tasks(inbox: Inbox) -> None:
         assert inbox.screen.section == "archived"
 
 
-async def test_a_click_chooses_a_section_and_a_task_and_a_double_click_opens_it(inbox: Inbox) -> None:
+async def test_a_click_chooses_a_section_and_a_task_and_a_double_click_opens_it(inbox: Shell) -> None:
     inbox.add("tsk_a")
     inbox.add("tsk_b")
     async with inbox.app.run_test(size=NARROW) as pilot:
@@ -95,7 +95,7 @@ async def test_a_click_chooses_a_section_and_a_task_and_a_double_click_opens_it(
         assert inbox.app.screen.key == TaskKey("ci", inbox.listed[0])
 
 
-async def test_the_highlight_stays_on_its_task_when_rows_above_it_go_or_come(inbox: Inbox) -> None:
+async def test_the_highlight_stays_on_its_task_when_rows_above_it_go_or_come(inbox: Shell) -> None:
     keys = [inbox.add(f"tsk_{n}", "approve") for n in range(6)]
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.app.engine is not None)
@@ -110,7 +110,7 @@ async def test_the_highlight_stays_on_its_task_when_rows_above_it_go_or_come(inb
         assert "tsk_3" in painted(inbox.app)
 
 
-async def test_when_the_highlighted_task_leaves_no_key_acts_on_its_neighbour(inbox: Inbox) -> None:
+async def test_when_the_highlighted_task_leaves_no_key_acts_on_its_neighbour(inbox: Shell) -> None:
     keys = [inbox.add(f"tsk_{n}", "approve") for n in range(4)]
     async with inbox.app.run_test(size=NARROW, notifications=True) as pilot:
         await until(pilot, lambda: inbox.app.engine is not None)
@@ -127,7 +127,7 @@ async def test_when_the_highlighted_task_leaves_no_key_acts_on_its_neighbour(inb
         assert inbox.highlighted == "tsk_2"
 
 
-async def test_beside_the_list_the_task_that_left_stays_shown_and_is_the_one_meant(inbox: Inbox) -> None:
+async def test_beside_the_list_the_task_that_left_stays_shown_and_is_the_one_meant(inbox: Shell) -> None:
     keys = [inbox.add(f"tsk_{n}", "approve") for n in range(3)]
     async with inbox.app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: bool(inbox.screen.query(TaskView)))
@@ -143,7 +143,7 @@ async def test_beside_the_list_the_task_that_left_stays_shown_and_is_the_one_mea
         assert "tsk_0" in painted(inbox.app)
 
 
-async def test_archiving_one_after_another_goes_down_the_list(inbox: Inbox) -> None:
+async def test_archiving_one_after_another_goes_down_the_list(inbox: Shell) -> None:
     for n in range(4):
         inbox.add(f"tsk_{n}", status="completed", tracking="ended")
     async with inbox.app.run_test(size=NARROW) as pilot:
@@ -162,7 +162,7 @@ async def test_archiving_one_after_another_goes_down_the_list(inbox: Inbox) -> N
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_cancelling_asks_first_with_the_safe_button_focused(
-    inbox: Inbox, size: tuple[int, int]
+    inbox: Shell, size: tuple[int, int]
 ) -> None:
     key = inbox.add("tsk_9", "approve", server="prod", tool="drop_table")
     async with inbox.app.run_test(size=size) as pilot:
@@ -184,7 +184,7 @@ async def test_cancelling_asks_first_with_the_safe_button_focused(
 
 
 async def test_a_confirmation_acts_on_the_task_it_named_whatever_the_list_does_meanwhile(
-    inbox: Inbox,
+    inbox: Shell,
 ) -> None:
     keys = [inbox.add(f"tsk_{n}") for n in range(3)]
     async with inbox.app.run_test(size=NARROW) as pilot:
@@ -199,7 +199,7 @@ async def test_a_confirmation_acts_on_the_task_it_named_whatever_the_list_does_m
         await until(pilot, lambda: inbox.engine.again == [("cancel", TaskKey("ci", meant or ""))])
 
 
-async def test_forgetting_asks_first_and_escape_keeps_it(inbox: Inbox) -> None:
+async def test_forgetting_asks_first_and_escape_keeps_it(inbox: Shell) -> None:
     inbox.add("tsk_1", status="completed", tracking="ended")
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.app.engine is not None)
@@ -215,7 +215,7 @@ async def test_forgetting_asks_first_and_escape_keeps_it(inbox: Inbox) -> None:
         assert inbox.store.reader.counts()["finished"] == 0
 
 
-async def test_a_failed_action_is_said_and_changes_nothing_else(inbox: Inbox) -> None:
+async def test_a_failed_action_is_said_and_changes_nothing_else(inbox: Shell) -> None:
     inbox.add("tsk_1", status="completed", tracking="ended")
     inbox.engine.trouble = EngineError("unreachable", "[/foo] no")
     async with inbox.app.run_test(size=NARROW, notifications=True) as pilot:
@@ -230,7 +230,7 @@ async def test_a_failed_action_is_said_and_changes_nothing_else(inbox: Inbox) ->
         assert inbox.highlighted is None, "it left by itself now"
 
 
-async def test_an_engine_event_never_puts_a_screen_in_the_way(inbox: Inbox) -> None:
+async def test_an_engine_event_never_puts_a_screen_in_the_way(inbox: Shell) -> None:
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.app.engine is not None)
         key = inbox.add("tsk_new", "approve")
@@ -240,7 +240,7 @@ async def test_an_engine_event_never_puts_a_screen_in_the_way(inbox: Inbox) -> N
         assert "1 needs you" in painted(inbox.app)
 
 
-async def test_the_filter_looks_at_server_tool_id_and_message(inbox: Inbox) -> None:
+async def test_the_filter_looks_at_server_tool_id_and_message(inbox: Shell) -> None:
     inbox.add("tsk_1", server="ci", tool="deploy", status_message="Compiling the kernel")
     inbox.add("tsk_2", server="lab", tool="report")
     inbox.add("tsk_3", server="lab", tool="[b]odd[/foo]")
@@ -264,7 +264,7 @@ async def test_the_filter_looks_at_server_tool_id_and_message(inbox: Inbox) -> N
 
 
 @pytest.mark.parametrize("tab", range(1, 6))
-async def test_an_empty_section_says_so(inbox: Inbox, tab: int) -> None:
+async def test_an_empty_section_says_so(inbox: Shell, tab: int) -> None:
     words = ["waiting for you.", "Nothing is running.", "finished yet.", "Nothing is lost.", "is archived."]
     async with inbox.app.run_test(size=NARROW, notifications=True) as pilot:
         await pilot.press(str(tab))
@@ -274,14 +274,14 @@ async def test_an_empty_section_says_so(inbox: Inbox, tab: int) -> None:
 
 
 async def test_without_a_server_it_says_how_to_add_one(tmp_path: Path) -> None:
-    inbox = Inbox(tmp_path)
+    inbox = Shell(tmp_path)
     inbox.servers.urls.clear()
     async with inbox.app.run_test(size=NARROW) as pilot:
         await pilot.pause()
         assert "taskinbox servers add NAME URL" in painted(inbox.app)
 
 
-async def test_a_crash_of_the_engine_is_a_banner_and_watching_can_begin_again(inbox: Inbox) -> None:
+async def test_a_crash_of_the_engine_is_a_banner_and_watching_can_begin_again(inbox: Shell) -> None:
     inbox.add("tsk_1", "approve")
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.engine.runs == 1)
@@ -295,7 +295,7 @@ async def test_a_crash_of_the_engine_is_a_banner_and_watching_can_begin_again(in
 
 
 async def test_a_failure_to_connect_is_a_banner_and_can_be_tried_again(tmp_path: Path) -> None:
-    inbox = Inbox(tmp_path)
+    inbox = Shell(tmp_path)
     inbox.connect_error = OSError("[/foo] no such file")
     inbox.add("tsk_1", "approve")
     async with inbox.app.run_test(size=NARROW, notifications=True) as pilot:
@@ -310,7 +310,7 @@ async def test_a_failure_to_connect_is_a_banner_and_can_be_tried_again(tmp_path:
 
 
 async def test_a_store_that_cannot_be_read_is_a_banner_and_the_screen_stays(
-    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+    inbox: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = inbox.add("tsk_1", "approve")
     async with inbox.app.run_test(size=NARROW) as pilot:
@@ -327,7 +327,7 @@ async def test_a_store_that_cannot_be_read_is_a_banner_and_the_screen_stays(
         assert inbox.app.return_code is None
 
 
-async def test_leaving_closes_the_engine(inbox: Inbox) -> None:
+async def test_leaving_closes_the_engine(inbox: Shell) -> None:
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.engine.runs == 1)
         await pilot.press("q")
@@ -335,7 +335,7 @@ async def test_leaving_closes_the_engine(inbox: Inbox) -> None:
     assert inbox.app.return_code == 0
 
 
-async def test_servers_show_their_health_in_words(inbox: Inbox) -> None:
+async def test_servers_show_their_health_in_words(inbox: Shell) -> None:
     inbox.servers.urls.update(lab="https://lab", prod="https://prod", new="https://new")
     now = inbox.clock.now
     inbox.store.set_server(ServerRecord("ci", "ok", now))
@@ -348,7 +348,7 @@ async def test_servers_show_their_health_in_words(inbox: Inbox) -> None:
             assert words in line
 
 
-async def test_many_servers_never_push_the_count_off_the_line(inbox: Inbox) -> None:
+async def test_many_servers_never_push_the_count_off_the_line(inbox: Shell) -> None:
     inbox.servers.urls.update({f"server-{n}": "https://x" for n in range(30)})
     inbox.add("tsk_1", "approve")
     async with inbox.app.run_test(size=NARROW) as pilot:
@@ -359,7 +359,7 @@ async def test_many_servers_never_push_the_count_off_the_line(inbox: Inbox) -> N
         assert "more" in line
 
 
-async def test_enter_opens_the_task_over_a_narrow_list_and_beside_a_wide_one(inbox: Inbox) -> None:
+async def test_enter_opens_the_task_over_a_narrow_list_and_beside_a_wide_one(inbox: Shell) -> None:
     key = inbox.add("tsk_1", "approve")
     async with inbox.app.run_test(size=NARROW) as pilot:
         await pilot.press("enter")
@@ -380,7 +380,7 @@ async def test_enter_opens_the_task_over_a_narrow_list_and_beside_a_wide_one(inb
         await until(pilot, lambda: view.key is None)
 
 
-async def test_the_list_survives_any_size(inbox: Inbox) -> None:
+async def test_the_list_survives_any_size(inbox: Shell) -> None:
     for n in range(30):
         inbox.add(f"tsk_{n}", "approve", tool="デプロイ" * 9)
     async with inbox.app.run_test(size=NARROW) as pilot:
@@ -393,7 +393,7 @@ async def test_the_list_survives_any_size(inbox: Inbox) -> None:
             assert top <= 29 < top + max(1, inbox.tasks.size.height)
 
 
-async def test_a_call_that_becomes_a_task_keeps_the_highlight(inbox: Inbox) -> None:
+async def test_a_call_that_becomes_a_task_keeps_the_highlight(inbox: Shell) -> None:
     from fakes.stored import writes
 
     from storage.records import NewTask, TaskState
@@ -427,7 +427,7 @@ HOSTILE = [
 async def test_hostile_text_in_every_field_is_only_text(
     tmp_path: Path, text: str, size: tuple[int, int]
 ) -> None:
-    inbox = Inbox(tmp_path, servers=Entries({text: "https://x"}))
+    inbox = Shell(tmp_path, servers=Entries({text: "https://x"}))
     inbox.store.set_server(ServerRecord(text, "faulty", inbox.clock.now, message=text))
     inbox.add(text, text, server=text, tool=text, status_message=text, problem=text)
     inbox.add(text + "2", server=text, tool=text, status_message=text)
@@ -443,7 +443,7 @@ async def test_hostile_text_in_every_field_is_only_text(
         assert inbox.app.return_code is None
 
 
-async def test_help_names_the_keys_and_the_words(inbox: Inbox) -> None:
+async def test_help_names_the_keys_and_the_words(inbox: Shell) -> None:
     async with inbox.app.run_test(size=NARROW) as pilot:
         await pilot.press("question_mark")
         assert isinstance(inbox.app.screen, Help)
@@ -451,7 +451,7 @@ async def test_help_names_the_keys_and_the_words(inbox: Inbox) -> None:
         assert inbox.app.screen is inbox.screen
 
 
-async def test_the_palette_finds_every_command(inbox: Inbox) -> None:
+async def test_the_palette_finds_every_command(inbox: Shell) -> None:
     async with inbox.app.run_test(size=NARROW) as pilot:
         await pilot.press("ctrl+p", *"dark or light")
         await pilot.pause(0.3)
@@ -459,7 +459,7 @@ async def test_the_palette_finds_every_command(inbox: Inbox) -> None:
         await until(pilot, lambda: inbox.app.theme == "taskinbox-light")
 
 
-async def test_ages_go_on_without_reading_the_store(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ages_go_on_without_reading_the_store(inbox: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     inbox.add("tsk_1", "approve", created_at=inbox.clock.now, ttl_ms=600_000)
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.engine.runs == 1)
@@ -476,7 +476,7 @@ async def test_ages_go_on_without_reading_the_store(inbox: Inbox, monkeypatch: p
         assert "expired" in painted(inbox.app)
 
 
-async def test_a_change_of_a_server_is_read_again(inbox: Inbox) -> None:
+async def test_a_change_of_a_server_is_read_again(inbox: Shell) -> None:
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.engine.runs == 1)
         inbox.store.set_server(ServerRecord("ci", "ok", inbox.clock.now))
