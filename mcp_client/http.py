@@ -113,9 +113,14 @@ class HttpTransport:
             raise InvalidRequest("The connection to the server has been closed.")
         if self._client is None or self._endpoint is None:
             self._endpoint = _endpoint(self.url)
-            own = dict(wire_headers.checked(self.headers))
-            self._client = httpx.AsyncClient(
-                headers={"User-Agent": wire_headers.encode_value(self.user_agent), **own},
+            self._client = self._connect(httpx.Headers(list(wire_headers.checked(self.headers))))
+        return self._client, self._endpoint
+
+    def _connect(self, own: httpx.Headers) -> httpx.AsyncClient:
+        own.setdefault("User-Agent", wire_headers.encode_value(self.user_agent))
+        try:
+            return httpx.AsyncClient(
+                headers=own,
                 verify=_trust(),
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 follow_redirects=False,
@@ -127,7 +132,8 @@ class HttpTransport:
                     keepalive_expiry=_KEEPALIVE_SECONDS,
                 ),
             )
-        return self._client, self._endpoint
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise InvalidRequest(f"The proxy settings of the environment can't be used: {error}") from None
 
     def _headers_for(self, request: Outgoing) -> list[tuple[str, str]]:
         found = [

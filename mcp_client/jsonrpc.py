@@ -178,10 +178,10 @@ def _error_of(message: JSONObject, request_id: int, http_status: int | None) -> 
     if not isinstance(code, int) or isinstance(code, bool):
         raise ProtocolError("The error's code is not a whole number.", field="error.code")
     found = message.get("id")
+    # Some servers refuse before they have read the id; a common library writes “server-error” in its place.
+    lost = found is None or found == "server-error"
     refused = http_status is not None and http_status >= 400
-    if not (
-        _same(found, request_id) or refused or found is None or found == "server-error"
-    ):  # a common library’s “no id”
+    if not (lost or refused or _same(found, request_id)):
         raise ProtocolError(
             f"The error is for another request ({quoted(found)}, not {request_id}).", field="id"
         )

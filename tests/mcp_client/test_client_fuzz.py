@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fakes.mcp_server import Exchange, Received, ScriptedServer, head, message, pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,3 +122,42 @@ def test_a_mutated_reply_raises_nothing_but_mcp_errors(method: str, data: st.Dat
             assert value is None or (type(value) is int and abs(value) < 2**63), "a store can keep it"
 
     asyncio.run(run())
+
+
+def wire_bytes(request: Received, kind: str) -> bytes:
+    """Return one valid HTTP reply of a kind, whole."""
+    body = message(request, result={"resultType": "complete"})
+    if kind == "json":
+        return head(200, "application/json", {"Content-Length": str(len(body))}) + body
+    if kind == "gzip":
+        packed = gzip.compress(body)
+        extra = {"Content-Length": str(len(packed)), "Content-Encoding": "gzip"}
+        return head(200, "application/json", extra) + packed
+    event = b": hi\r\nid: 1\r\ndata: " + body + b"\r\n\r\n"
+    chunk = f"{len(event):x}\r\n".encode() + event + b"\r\n0\r\n\r\n"
+    return head(200, "text/event-stream", {"Transfer-Encoding": "chunked"}) + chunk
+
+
+async def test_a_reply_with_bytes_changed_anywhere_raises_nothing_but_mcp_errors(
+    server: ScriptedServer,
+) -> None:
+    chance = random.Random(20260728)
+    outcomes = {"read": 0, "refused": 0}
+
+    async def mangled(exchange: Exchange) -> None:
+        data = bytearray(wire_bytes(exchange.request, chance.choice(["json", "gzip", "chunked"])))
+        for _ in range(chance.randint(0, 4)):
+            at = chance.randrange(len(data))
+            cut = at + chance.choice([0, 1, 1, 1, 9])
+            data[at:cut] = chance.randbytes(chance.choice([0, 1, 1, 2]))
+        await pieces([bytes(data)])(exchange)
+
+    server.on("test/ask", mangled)
+    async with McpClient.http(server.url, limits=Limits(request_seconds=20)) as client:
+        for _ in range(400):
+            try:
+                await client.request("test/ask")
+                outcomes["read"] += 1
+            except McpError:
+                outcomes["refused"] += 1
+    assert min(outcomes.values()) > 40, outcomes

@@ -321,9 +321,36 @@ async def test_a_failed_tls_handshake_had_no_effect() -> None:
     async with await asyncio.start_server(plain, "127.0.0.1", 0) as listener:
         port = listener.sockets[0].getsockname()[1]
         async with McpClient.http(f"https://127.0.0.1:{port}/mcp") as client:
-            with pytest.raises(TransportError, match="(?i)ssl|tls") as failed:
+            with pytest.raises(TransportError, match=r"(?i)ssl|tls") as failed:
                 await ask(client)
     assert failed.value.may_have_reached is False
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://127.0.0.1:1", "gopher://127.0.0.1:1", "http://[::1", "http://a:b"]
+)
+async def test_a_proxy_that_cannot_be_used_had_no_effect(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    async with McpClient.http(server.url) as client:
+        with pytest.raises(TransportError) as failed:
+            await ask(client)
+    assert failed.value.may_have_reached is False
+    assert server.received == []
+
+
+async def test_a_proxy_that_refuses_had_no_effect(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ScriptedServer() as proxy:
+        proxy.queue(http_reply(403))
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        async with McpClient.http("https://server.invalid/mcp") as client:
+            with pytest.raises(TransportError) as failed:
+                await ask(client)
+        assert failed.value.may_have_reached is False
+        assert [request.verb for request in proxy.received] == ["CONNECT"]
 
 
 async def test_a_header_that_cannot_be_sent_had_no_effect(server: ScriptedServer) -> None:
@@ -655,6 +682,16 @@ async def test_cookies_are_neither_kept_nor_sent(server: ScriptedServer, client:
     await ask(client)
     await ask(client)
     assert server.received[1].header("Cookie") is None
+
+
+async def test_a_user_agent_of_the_user_s_own_replaces_ours(
+    server: ScriptedServer, client: McpClient
+) -> None:
+    server.on("test/ask", result(OK))
+    await ask(client)
+    async with McpClient.http(server.url, headers={"user-agent": "mine"}) as other:
+        await ask(other)
+    assert [request.header("User-Agent") for request in server.received] == ["mcp-client/0.1.0", "mine"]
 
 
 async def test_errors_never_repeat_secrets_from_the_address() -> None:
