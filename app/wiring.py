@@ -12,7 +12,6 @@ import os
 from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
-from time import time_ns
 from typing import TYPE_CHECKING
 
 from app.config import ServersFile
@@ -20,31 +19,23 @@ from app.paths import Paths, private_file
 from app.text import inert
 
 if TYPE_CHECKING:
-    from storage.store import StoreReader
-
     from app.engine.commands import Engine, EngineFactory
     from app.engine.engine import InboxEngine
+    from storage.reader import StoreReader
 
 LOG_BYTES = 1_000_000
 """Size at which the log is turned over; two old ones are kept."""
 
 
-def now_ms() -> int:
-    """Return the time in milliseconds since the Unix epoch."""
-    return time_ns() // 1_000_000
-
-
 def open_reader(paths: Paths) -> StoreReader:
-    """Open the store for reading, making it first where there is none; light, and contacts nobody.
+    """Open the store for reading, making it where there is none; light, and contacts nobody.
 
     Raises `storage.errors.StorageError`, or `OSError` where the folders can't be made.
     """
-    from storage.store import Store, StoreReader
+    from storage.reader import StoreReader
 
     paths.make()
-    if not paths.database.exists():
-        Store.open(paths.database, clock=now_ms).close()
-    return StoreReader(paths.database)
+    return StoreReader.open(paths.database)
 
 
 def servers_file(paths: Paths) -> ServersFile:

@@ -1,0 +1,239 @@
+"""Pure: what each turn of a call's life writes. Each function returns a decision for the store to apply.
+
+A call uses the words of a task's status for what we know of it: ``working`` while it is being sent,
+``input_required`` while it waits for answers, then how it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from app.engine.commands import EngineError
+from app.engine.observed import to_json
+from app.engine.reconcile import QUESTIONS_PER_TASK, event
+from app.engine.sight import asked_of
+from app.text import inert_line
+from mcp_client import CallToolResult, CompleteResult, CreateTaskResult, InputRequiredResult
+from storage.records import (
+    NewQuestion,
+    NewTask,
+    QuestionChange,
+    QuestionRecord,
+    QuestionState,
+    TaskKey,
+    TaskRecord,
+    TaskState,
+    TaskWrites,
+)
+
+ROUNDS_MOST: Final = 20
+"""A server that asks more often than this before it begins is not going to."""
+
+Questions = tuple[QuestionRecord, ...]
+Decide = Callable[[TaskRecord, Questions], TaskWrites]
+IsDead = Callable[[str], bool]
+
+
+def handle_state(handle: CreateTaskResult) -> TaskState:
+    """Return the state in which a task handle says its task begins; results come with tasks/get."""
+    return TaskState(
+        status=handle.status,
+        status_message=handle.status_message,
+        created_at=handle.created_at_ms,
+        last_updated_at=handle.last_updated_at_ms,
+        ttl_ms=handle.ttl_ms,
+        poll_interval_ms=handle.poll_interval_ms,
+        snapshot_json=to_json(handle.raw),
+    )
+
+
+def became(task: TaskKey, handle: CreateTaskResult) -> Decide:
+    """The reply was a task handle: the task is added, and the call's id points there."""
+
+    def decide(call: TaskRecord, _: Questions) -> TaskWrites:
+        new = NewTask(task, "task", call.method, call.tool, call.params_json, state=handle_state(handle))
+        return TaskWrites(became=new, events=(event("task_created", {"taskId": task.id}),))
+
+    return decide
+
+
+def completed(reply: CallToolResult | CompleteResult) -> Decide:
+    """The reply was the result itself."""
+    is_error = isinstance(reply, CallToolResult) and reply.is_error
+    result = to_json(reply.raw)
+
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
+        state = replace(
+            call.state,
+            status="completed",
+            tracking="ended",
+            reason=None,
+            problem=" ".join(inert_line(fault) for fault in reply.faults[:3]) or None,
+            is_error=is_error,
+            result_json=result,
+            snapshot_json=result,
+            request_state=None,
+        )
+        facts = (event("call_completed", {"isError": is_error or None}),)
+        return TaskWrites(state, question_changes=_closing(questions), events=facts, owner="", unarchive=True)
+
+    return decide
+
+
+def failed(words: str, *, error_json: str | None = None) -> Decide:
+    """The server answered with an error (*error_json*), or with what is no valid reply."""
+
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
+        state = replace(
+            call.state,
+            status="failed",
+            tracking="ended",
+            reason=None,
+            problem=None if error_json else words,
+            error_json=error_json,
+            request_state=None,
+        )
+        facts = (event("call_failed", {"reason": words}),)
+        return TaskWrites(state, question_changes=_closing(questions), events=facts, owner="", unarchive=True)
+
+    return decide
+
+
+def asked(reply: InputRequiredResult) -> Decide:
+    """The reply asks something first, or only to be repeated: the next round."""
+    requests = sorted(asked_of(reply.input_requests.values()), key=lambda one: one.key)
+    faults = " ".join(inert_line(fault, 200) for fault in reply.faults[:3])
+    unreadable = bool(reply.raw.get("inputRequests")) and not requests
+
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
+        number = call.state.round + 1
+        if unreadable:
+            return failed(f"The server asks something that can't be read. {faults}")(call, questions)
+        if number > ROUNDS_MOST or len(requests) > QUESTIONS_PER_TASK:
+            return failed("The server asks too much before it begins.")(call, questions)
+        state = replace(
+            call.state,
+            status="input_required",
+            problem=faults or None,
+            request_state=reply.request_state,
+            round=number,
+            snapshot_json=to_json(reply.raw),
+        )
+        new = tuple(
+            NewQuestion(one.key, one.fingerprint, one.method, one.request_json, number) for one in requests
+        )
+        facts = [event("question_asked", {"key": q.key, "method": q.method, "round": number}) for q in new]
+        if not new:
+            facts.append(event("call_to_be_repeated", {"round": number}))
+        changes = _closing(questions)
+        return TaskWrites(state, new, changes, tuple(facts), owner="", unarchive=bool(new))
+
+    return decide
+
+
+def refused(words: str) -> Decide:
+    """The server refused the answers (-32602): they are open again, with what was typed and the reason."""
+
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
+        changes = tuple(
+            QuestionChange(q.id, "refused", refusal=words)
+            for q in questions
+            if q.round == call.state.round and q.state == "sent"
+        )
+        state = replace(call.state, status="input_required")
+        facts = (event("answer_refused", {"reason": words}),)
+        return TaskWrites(state, question_changes=changes, events=facts, owner="", unarchive=True)
+
+    return decide
+
+
+def requeued(words: str) -> Decide:
+    """A round provably did not reach the server: its answers wait again."""
+
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
+        changes = _moved(questions, call.state.round, "queued")
+        state = replace(call.state, status="input_required", problem=words)
+        return TaskWrites(state, question_changes=changes, events=(event("call_held_back"),), owner="")
+
+    return decide
+
+
+def unknown(reason: str, *, owner: str | None = None) -> Decide:
+    """The call was sent and nobody knows what came of it; only a person repeats it.
+
+    With *owner*: only while that program is still named as its sender.
+    """
+
+    def decide(call: TaskRecord, _: Questions) -> TaskWrites:
+        if owner is not None and call.owner != owner:
+            return TaskWrites()
+        state = replace(call.state, tracking="lost", reason=reason, problem=None)
+        return TaskWrites(state, events=(event("call_outcome_unknown", {"reason": reason}),), owner="")
+
+    return decide
+
+
+def repeated(owner: str, is_dead: IsDead) -> Decide:
+    """A person repeats a call whose outcome is unknown. Raises `EngineError` for any other call."""
+
+    def decide(call: TaskRecord, _: Questions) -> TaskWrites:
+        if call.kind != "call" or call.state.tracking != "lost":
+            raise EngineError("closed", f"{call.key.id} is not a call whose outcome is unknown.")
+        _refuse_if_in_flight(call, is_dead)
+        state = replace(call.state, status="working", tracking="active", reason=None, problem=None)
+        return TaskWrites(state, events=(event("call_repeated"),), owner=owner)
+
+    return decide
+
+
+def went_on(owner: str, number: int, is_dead: IsDead) -> Decide:
+    """The call is sent with the answers of round *number*. Raises `EngineError` where it is not its turn."""
+
+    def decide(call: TaskRecord, _: Questions) -> TaskWrites:
+        _refuse_if_in_flight(call, is_dead)
+        if call.state.tracking != "active" or call.state.round != number:
+            raise EngineError("closed", f"{call.key.id} is not waiting for these answers any more.")
+        state = replace(call.state, status="working", problem=None)
+        return TaskWrites(state, events=(event("call_went_on", {"round": number}),), owner=owner)
+
+    return decide
+
+
+def given_up(is_dead: IsDead) -> Decide:
+    """A person ends the call here. Raises `EngineError` while it is being sent."""
+
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
+        if call.state.tracking == "ended":
+            raise EngineError("closed", f"{call.key.id} is over already.")
+        _refuse_if_in_flight(call, is_dead)
+        state = replace(call.state, status="cancelled", tracking="ended", reason=None, problem=None)
+        return TaskWrites(
+            state, question_changes=_closing(questions), events=(event("call_given_up"),), owner=""
+        )
+
+    return decide
+
+
+def _refuse_if_in_flight(call: TaskRecord, is_dead: IsDead) -> None:
+    if call.owner is not None and not is_dead(call.owner):
+        raise EngineError(
+            "invalid", f"{call.key.id} is being sent to {call.key.server} right now; wait for its reply."
+        )
+
+
+def _closing(questions: Questions) -> tuple[QuestionChange, ...]:
+    """Close what is not closed: an answer that went out is settled, all else is withdrawn."""
+    closed: dict[QuestionState, QuestionState] = {
+        "open": "withdrawn",
+        "refused": "withdrawn",
+        "queued": "withdrawn",
+        "sent": "settled",
+        "acknowledged": "settled",
+    }
+    return tuple(QuestionChange(q.id, closed[q.state]) for q in questions if q.state in closed)
+
+
+def _moved(questions: Questions, number: int, state: QuestionState) -> tuple[QuestionChange, ...]:
+    return tuple(QuestionChange(q.id, state) for q in questions if q.round == number and q.state == "sent")

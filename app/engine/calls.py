@@ -1,0 +1,274 @@
+"""Calls: requests that may become a task, ask something first, or be answered at once.
+
+`tools/call` is not repeatable, so a call is in the store, with the program that sends it, before it is sent;
+what happens between that and its reply stays "outcome unknown" for a person to decide. A call that was asked
+something goes on by repeating the request with the answers and the same `requestState` (basic/patterns/mrtr).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import simplejson
+
+from app.engine import call_writes
+from app.engine.clock import Clock
+from app.engine.commands import CallOutcome, EngineError
+from app.engine.observed import to_json
+from app.engine.outbox import is_unsent
+from app.engine.problems import describe, engine_error, unknown_task
+from app.engine.servers import Servers
+from app.engine.watcher import Observer
+from mcp_client import CallOutcome as Reply
+from mcp_client import (
+    CallToolResult,
+    CompleteResult,
+    CreateTaskResult,
+    InputRequiredResult,
+    McpClient,
+    McpError,
+    Progress,
+    ProtocolError,
+    RawJSON,
+    ServerError,
+)
+from storage.async_store import AsyncStore
+from storage.errors import UnknownTask
+from storage.presence import Presence
+from storage.reader import StoreReader
+from storage.records import NewTask, QuestionRecord, TaskKey, TaskRecord, TaskState
+
+PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Before repeating a call that was asked nothing; the last one stands for all that follow."""
+
+OnProgress = Callable[[str], None]
+Unsent = Literal["forget", "requeue", "unknown"]
+"""What becomes of a call that provably did not reach its server: its first sending is forgotten, a round's
+answers are queued again, and one that a person repeated is as unknown as it was."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A call that can't go on yet, and why; ``is_elsewhere``: another program goes on with it."""
+
+    message: str
+    is_elsewhere: bool = False
+
+
+class Calls:
+    """Sends calls and their rounds."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        reader: StoreReader,
+        servers: Servers,
+        observer: Observer,
+        presence: Presence,
+        clock: Clock,
+        *,
+        token: Callable[[], str],
+        on_task: Callable[[TaskKey], None],
+    ) -> None:
+        """*token* makes the random part of a call's id; *on_task* is told each task that a call became."""
+        self._store = store
+        self._reader = reader
+        self._servers = servers
+        self._observer = observer
+        self._presence = presence
+        self._clock = clock
+        self._token = token
+        self._on_task = on_task
+
+    async def start(
+        self, server: str, tool: str, arguments_json: str, on_progress: OnProgress | None
+    ) -> CallOutcome:
+        """Call a tool for the first time; raises `EngineError` where nothing can have happened."""
+        self._servers.check(server)
+        key = TaskKey(server, f"call-{self._token()}")
+        params = to_json({"name": tool, "arguments": RawJSON(arguments_json)})
+        state = TaskState(status="working", created_at=self._clock.now())
+        await self._store.add_task(
+            NewTask(key, "call", tool=tool, params_json=params, state=state, owner=self._presence.owner)
+        )
+        return await self._send(key, (), "forget", on_progress)
+
+    async def again(self, key: TaskKey) -> CallOutcome:
+        """Repeat a call whose outcome is unknown, because a person decided to."""
+        self._servers.check(key.server)
+        await self._own(key, call_writes.repeated(self._presence.owner, self._presence.is_dead))
+        record = self._record(key)
+        given = [q for q in self._round(key, record.state.round) if q.response_json is not None]
+        return await self._send(key, given, "unknown", None)
+
+    async def go_on(self, key: TaskKey) -> CallOutcome | Waiting:
+        """Repeat a call with its round's answers, once every question has one; raises `EngineError`."""
+        async with self._observer.lock(key):
+            record = self._record(key)
+            if record.kind != "call" or record.state.tracking != "active" or record.state.round == 0:
+                return Waiting("It is not waiting for answers.")
+            asked = self._round(key, record.state.round)
+            left = [q for q in asked if q.is_open]
+            if left:
+                keys = ", ".join(q.key for q in left[:5])
+                return Waiting(f"Saved; the call goes on once the rest is answered: {keys}.")
+            self._servers.check(key.server)
+            owner = self._presence.owner
+            ids = [q.id for q in asked]
+            taken = await self._store.claim(ids, owner=owner, dead=self._presence.is_dead)
+            try:
+                if set(taken) != set(ids):
+                    raise _NotOurs
+                await self._own(key, call_writes.went_on(owner, record.state.round, self._presence.is_dead))
+            except (_NotOurs, EngineError):
+                await self._store.release(taken, owner)
+                return Waiting("Another program goes on with it.", is_elsewhere=True)
+        return await self._send(key, self._round(key, record.state.round), "requeue", None)
+
+    async def give_up(self, key: TaskKey) -> None:
+        """End a call here; nothing is sent. Raises `EngineError` while it is being sent."""
+        await self._own(key, call_writes.given_up(self._presence.is_dead))
+
+    async def recover(self) -> None:
+        """Mark the calls that were in flight when their program ended: their outcome is unknown."""
+        for call in await self._store.calls_in_flight():
+            if call.owner is not None and self._presence.is_dead(call.owner):
+                reason = "Outcome unknown: the program ended after the call was sent, before its reply came."
+                await self._observer.change(
+                    call.key, call_writes.unknown(reason, owner=call.owner), durable=True
+                )
+
+    async def _send(
+        self, key: TaskKey, given: Sequence[QuestionRecord], unsent: Unsent, on_progress: OnProgress | None
+    ) -> CallOutcome:
+        """Send a call that is ours, and store what came of it, through rounds that ask nothing."""
+        for pause in range(call_writes.ROUNDS_MOST + 1):
+            record = self._record(key)
+            try:
+                reply = await self._exchange(record, given, on_progress)
+            except (McpError, EngineError) as error:
+                return await self._broken(key, error, given, unsent)
+            except asyncio.CancelledError:
+                reason = "Outcome unknown: the program ended while it waited for the reply."
+                await self._store.change_task(key, call_writes.unknown(reason), durable=True)
+                raise
+            outcome = await self._settle(key, reply)
+            if outcome is not None:
+                return outcome
+            await self._clock.wait(asyncio.Event(), PAUSES_S[min(pause, len(PAUSES_S) - 1)])
+            owner, number = self._presence.owner, record.state.round + 1
+            await self._own(key, call_writes.went_on(owner, number, self._presence.is_dead))
+            given, unsent = (), "requeue"
+        raise AssertionError("the rounds are bounded where they are stored")
+
+    async def _exchange(
+        self, record: TaskRecord, given: Sequence[QuestionRecord], on_progress: OnProgress | None
+    ) -> Reply:
+        params = simplejson.loads(record.params_json, use_decimal=True)
+        responses = {q.key: RawJSON(q.response_json) for q in given if q.response_json is not None}
+
+        def tell(progress: Progress) -> None:
+            if on_progress is not None and progress.message:
+                on_progress(progress.message)
+
+        async def ask(client: McpClient) -> Reply:
+            return await client.call(
+                record.method,
+                params,
+                input_responses=responses or None,
+                request_state=record.state.request_state,
+                on_progress=tell if on_progress is not None else None,
+            )
+
+        return await self._servers.request(record.key.server, ask, counted=False)
+
+    async def _settle(self, key: TaskKey, reply: Reply) -> CallOutcome | None:
+        """Store a reply; ``None``: it asked nothing, and the call is to be repeated."""
+        match reply:
+            case CreateTaskResult():
+                task = TaskKey(key.server, reply.task_id)
+                await self._change(key, call_writes.became(task, reply))
+                self._on_task(task)
+                return CallOutcome("task", task)
+            case InputRequiredResult():
+                await self._change(key, call_writes.asked(reply))
+                state = self._record(key).state
+                if state.tracking == "ended":
+                    return CallOutcome("failed", key, message=state.problem)
+                if not reply.input_requests:
+                    return None
+                return CallOutcome("input_required", key)
+            case CallToolResult() | CompleteResult():
+                await self._change(key, call_writes.completed(reply))
+                return CallOutcome("complete", key, result_json=to_json(reply.raw))
+
+    async def _broken(
+        self, key: TaskKey, error: McpError | EngineError, given: Sequence[QuestionRecord], unsent: Unsent
+    ) -> CallOutcome:
+        words = error.message if isinstance(error, EngineError) else describe(error)
+        if is_unsent(error):
+            await self._take_back(key, words, unsent)
+            if isinstance(error, EngineError):
+                raise error
+            raise engine_error(key.server, error, doing=f"calling {self._tool(key)}")
+        if isinstance(error, ServerError):
+            if given and error.is_invalid_params:
+                await self._change(key, call_writes.refused(words))
+                return CallOutcome("input_required", key, message=words)
+            data = {"code": error.code, "message": error.message, "data": error.data}
+            failure = to_json({k: v for k, v in data.items() if v is not None})
+            await self._change(key, call_writes.failed(words, error_json=failure))
+            return CallOutcome("failed", key, error_json=failure, message=words)
+        if isinstance(error, ProtocolError):
+            await self._change(key, call_writes.failed(words))
+            return CallOutcome("failed", key, message=words)
+        reason = f"Outcome unknown: it was sent, and no reply came. {words}"
+        await self._change(key, call_writes.unknown(reason))
+        return CallOutcome("unknown", key, message=reason)
+
+    async def _take_back(self, key: TaskKey, words: str, unsent: Unsent) -> None:
+        if unsent == "forget":
+            await self._store.forget(key)
+        elif unsent == "requeue":
+            await self._change(key, call_writes.requeued(words))
+        else:
+            reason = f"Outcome unknown; repeating it did not succeed. {words}"
+            await self._change(key, call_writes.unknown(reason))
+
+    def _tool(self, key: TaskKey) -> str:
+        record = self._reader.task(key)
+        return (record.tool if record is not None else None) or "it"
+
+    def _record(self, key: TaskKey) -> TaskRecord:
+        record = self._reader.task(key)
+        if record is None:
+            raise unknown_task(key)
+        return record
+
+    def _round(self, key: TaskKey, number: int) -> list[QuestionRecord]:
+        closed = ("settled", "withdrawn")
+        return [
+            q
+            for q in self._reader.questions(key)
+            if q.task == key and q.round == number and q.state not in closed
+        ]
+
+    async def _change(self, key: TaskKey, decide: call_writes.Decide) -> None:
+        await self._observer.change(key, decide, durable=True)
+
+    async def _own(self, key: TaskKey, decide: call_writes.Decide) -> None:
+        """Make a decision that may be refused with `EngineError`."""
+        try:
+            await self._change(key, decide)
+        except UnknownTask:
+            raise unknown_task(key) from None
+
+
+class _NotOurs(Exception):
+    """Some of a round's answers are another program's to send."""

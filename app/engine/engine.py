@@ -1,0 +1,464 @@
+"""The engine: the verbs of `app.engine.commands.Engine` over the store and the servers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+import simplejson
+
+from app.config import ConfigError, ServersFile
+from app.engine import call_writes, reconcile
+from app.engine.calls import Calls, Waiting
+from app.engine.changes import ChangeFeed
+from app.engine.clock import Clock
+from app.engine.commands import (
+    Answer,
+    CallOutcome,
+    Changes,
+    Delivery,
+    EngineError,
+    ServerReport,
+    ToolInfo,
+    ToolListing,
+)
+from app.engine.observed import to_json
+from app.engine.outbox import Outbox, cancel_requested
+from app.engine.problems import describe, engine_error, unknown_task
+from app.engine.reconcile import event
+from app.engine.runner import Runner
+from app.engine.servers import LIMITS, Servers
+from app.engine.watcher import Look, Observer
+from app.text import inert_line
+from mcp_client import (
+    CreateTaskResult,
+    DiscoverResult,
+    Limits,
+    McpClient,
+    McpError,
+    ProtocolError,
+    ServerError,
+    read_handle,
+)
+from storage.async_store import AsyncStore
+from storage.errors import QuestionClosed, UnknownTask
+from storage.presence import Presence
+from storage.reader import StoreReader
+from storage.records import (
+    NewTask,
+    QuestionChange,
+    QuestionRecord,
+    Reply,
+    TaskKey,
+    TaskRecord,
+    TaskState,
+    TaskWrites,
+)
+
+CLOSING_S: Final = 2.0
+"""How long `aclose` lets a delivery that is under way finish."""
+BY: Final = "person"
+"""Who answers, in the log: nothing but a person does."""
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class InboxEngine:
+    """Implements `app.engine.commands.Engine`; lives on one event loop."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        reader: StoreReader,
+        presence: Presence,
+        servers: Servers,
+        feed: ChangeFeed,
+        clock: Clock,
+        *,
+        token: Callable[[], str],
+    ) -> None:
+        """Put the parts together; `open` is the usual way."""
+        self._store = store
+        self._reader = reader
+        self._presence = presence
+        self._servers = servers
+        self._feed = feed
+        self._clock = clock
+        self._observer = Observer(store, reader, servers, feed, clock)
+        self._outbox = Outbox(store, reader, servers, self._observer, presence, clock)
+        self._calls = Calls(
+            store,
+            reader,
+            servers,
+            self._observer,
+            presence,
+            clock,
+            token=token,
+            on_task=lambda key: self._moved(key),
+        )
+        self._runner = Runner(store, reader, servers, self._observer, self._outbox, self._calls, feed, clock)
+        self._work: set[asyncio.Task[Any]] = set()
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        database: Path,
+        programs: Path,
+        servers: ServersFile,
+        environ: Mapping[str, str] = os.environ,
+        clock: Clock | None = None,
+        token: Callable[[], str] = lambda: secrets.token_hex(6),
+        limits: Limits = LIMITS,
+    ) -> InboxEngine:
+        """Open the store at *database*, make this program known in the folder *programs*, contact nobody.
+
+        *token* makes the random part of a call's id. Raises `storage.errors.StorageError`.
+        """
+        clock = clock or Clock()
+        presence = await asyncio.to_thread(Presence.enter, programs)
+        try:
+            store = await AsyncStore.open(database, clock=clock.now)
+        except BaseException:
+            presence.close()
+            raise
+        reader = StoreReader.open(database)
+        feed = ChangeFeed()
+        known = {record.name: record for record in reader.servers()}
+        pool = Servers(servers, environ, store, feed, clock, known, limits=limits)
+        engine = cls(store, reader, presence, pool, feed, clock, token=token)
+        await engine._calls.recover()
+        return engine
+
+    async def aclose(self) -> None:
+        """End all work and close the store; what is saved is saved."""
+        if self._work:
+            await asyncio.wait(self._work, timeout=CLOSING_S)
+        for task in self._work:
+            task.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+        await self._runner.stop()
+        self._feed.close()
+        await self._servers.aclose()
+        await self._store.aclose()
+        self._reader.close()
+        self._presence.close()
+
+    async def run(self) -> None:
+        """Watch every active task and deliver saved answers until cancelled."""
+        await self._runner.run()
+
+    # Calls and tasks
+
+    async def call(
+        self,
+        server: str,
+        tool: str,
+        arguments_json: str,
+        *,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> CallOutcome:
+        """Call a tool: durable before it is sent, never repeated by itself."""
+        _object(arguments_json, "The arguments")
+        return await self._own(self._calls.start(server, tool, arguments_json, on_progress))
+
+    async def call_again(self, call: TaskKey) -> CallOutcome:
+        """Repeat a call whose outcome is unknown, because a person decided to."""
+        self._task(call)
+        return await self._own(self._calls.again(call))
+
+    async def track(self, server: str, task_id: str, *, handle_json: str | None = None) -> TaskKey:
+        """Keep a task made elsewhere; its server is asked for it once."""
+        key = TaskKey(server, task_id)
+        state = (
+            TaskState() if handle_json is None else call_writes.handle_state(_handle(handle_json, task_id))
+        )
+        self._servers.check(server)
+        try:
+            await self._servers.request(server, lambda client: client.get_task(task_id))
+        except ServerError as error:
+            if error.is_invalid_params:
+                shown = inert_line(task_id, 200)
+                raise EngineError(
+                    "unknown-task", f"Server {server} does not know {shown}: {describe(error)}"
+                ) from None
+            raise engine_error(server, error, doing="asking for the task") from None
+        except McpError as error:
+            raise engine_error(server, error, doing="asking for the task") from None
+        await self._store.add_task(NewTask(key, tool=None, state=state))
+        self._feed.add(key)
+        await self._observer.look(key)
+        self._moved(key)
+        return key
+
+    async def cancel(self, task: TaskKey) -> str:
+        """Ask the server to cancel; returns words for a person. For a call: give it up here."""
+        record = self._task(task)
+        if record.kind == "call":
+            await self._calls.give_up(record.key)
+            return f"Given up here; {record.key.server} was told nothing."
+        if record.state.tracking == "ended":
+            raise EngineError("closed", f"{record.key.id} is over already: {record.state.status}.")
+        await self._change(record.key, cancel_requested(self._clock.now()))
+        self._servers.check(record.key.server)
+        error = await self._own(self._outbox.cancel(record.key))
+        if error is None:
+            self._runner.hurry(record.key)
+            return f"{record.key.server} was asked to cancel {record.key.id}; it decides whether and when."
+        if isinstance(error, ServerError):
+            await self._observer.look(record.key)
+            now = self._task(record.key).state
+            if now.tracking == "ended":
+                raise EngineError("closed", f"{record.key.id} is over already: {now.status}.")
+        if isinstance(error, EngineError):
+            raise error
+        raise engine_error(record.key.server, error, doing=f"cancelling {record.key.id}")
+
+    async def refresh(self, task: TaskKey) -> None:
+        """Look at a task once, now."""
+        record = self._task(task)
+        if record.kind == "call":
+            return
+        look: Look = await self._own(self._observer.look(record.key))
+        match look.error:
+            case EngineError() as error if look.kind == "failed":
+                raise error
+            case McpError() as error if look.kind == "failed":
+                raise engine_error(record.key.server, error, doing=f"looking at {record.key.id}")
+        self._moved(record.key)
+
+    # Answers
+
+    async def answer(self, task: TaskKey, answers: Sequence[Answer]) -> Delivery:
+        """Save the answers, then deliver them; returns when the server has acknowledged or can't be reached.
+
+        Raises `EngineError` ``closed`` when a question is not open any more, or is not the one that was
+        shown: then nothing was saved.
+        """
+        self._task(task)
+        holders = {answer.question.task for answer in answers}
+        if len(holders) != 1 or len({answer.question.id for answer in answers}) != len(answers):
+            raise EngineError("invalid", "One or more answers, each to another question of one task.")
+        (holder,) = holders
+        replies = [_reply(answer) for answer in answers]
+        try:
+            await self._store.queue_answers(holder, replies, by=BY)
+        except QuestionClosed as error:
+            raise EngineError("closed", f"{holder.id} of {holder.server}: {error}.") from None
+        except UnknownTask:
+            raise unknown_task(holder) from None
+        self._feed.add(holder)
+        return await self._own(self._deliver(holder, [reply.question_id for reply in replies]))
+
+    async def send_again(self, question_id: int) -> Delivery:
+        """Send the same answer once more: for a server that lost one it had acknowledged."""
+        question = self._reader.question(question_id)
+        if question is None:
+            raise EngineError("closed", "The question is gone.")
+
+        def decide(_: TaskRecord, questions: tuple[QuestionRecord, ...]) -> TaskWrites:
+            if not any(q.id == question_id and q.state == "acknowledged" for q in questions):
+                raise EngineError("closed", f"The answer to {question.key} is not one to be sent again.")
+            fact = event("answer_queued_again", {"key": question.key})
+            return TaskWrites(question_changes=(QuestionChange(question_id, "queued"),), events=(fact,))
+
+        await self._change(question.task, decide)
+        return await self._own(self._deliver(question.task, [question_id]))
+
+    async def save_draft(self, question_id: int, draft_json: str | None) -> None:
+        """Keep what has been typed so far (``None``: nothing)."""
+        await self._store.save_draft(question_id, draft_json)
+
+    async def _deliver(self, holder: TaskKey, question_ids: Sequence[int]) -> Delivery:
+        if self._task(holder).kind == "call":
+            return await self._go_on(holder)
+        attempt = await self._outbox.deliver(holder)
+        if attempt.acknowledged:
+            self._runner.hurry(holder)
+        self._moved(holder)
+        states = [q for one in question_ids if (q := self._reader.question(one)) is not None]
+        return _delivery(holder, states, attempt.error)
+
+    async def _go_on(self, call: TaskKey) -> Delivery:
+        try:
+            outcome = await self._calls.go_on(call)
+        except EngineError as error:
+            return Delivery("saved", f"Saved. {error.message}")
+        if isinstance(outcome, Waiting):
+            return Delivery("saved" if outcome.is_elsewhere else "waiting", outcome.message)
+        if outcome.kind == "unknown":
+            return Delivery("unknown", outcome.message, outcome)
+        if outcome.kind == "input_required" and outcome.message is not None:
+            return Delivery("refused", outcome.message, outcome)
+        return Delivery("acknowledged", outcome.message, outcome)
+
+    # Keeping and forgetting
+
+    async def archive(self, task: TaskKey) -> None:
+        """Put a task away; new activity brings it back."""
+        await self._known(task, self._store.archive)
+
+    async def unarchive(self, task: TaskKey) -> None:
+        """Bring a task back."""
+        await self._known(task, self._store.unarchive)
+
+    async def forget(self, task: TaskKey) -> None:
+        """Delete our record of a task; its server is told nothing."""
+        self._runner.unwatch(self._task(task).key)
+        await self._known(task, self._store.forget)
+
+    async def _known(self, task: TaskKey, verb: Callable[[TaskKey], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await verb(task)
+        except UnknownTask:
+            raise unknown_task(task) from None
+        self._feed.add(task)
+
+    # Servers
+
+    async def tools(self, server: str) -> ToolListing:
+        """List a server's tools."""
+        found = await self._ask(server, lambda client: client.list_tools(), "listing its tools")
+        tools = tuple(
+            ToolInfo(t.name, t.title, t.description, t.input_schema, t.annotations) for t in found.tools
+        )
+        return ToolListing(tools, found.warnings)
+
+    async def test_server(self, server: str) -> ServerReport:
+        """Contact a server and say what it is."""
+        found: DiscoverResult = await self._ask(server, lambda client: client.discover(), "asking what it is")
+        await self._servers.learned(server, to_json(found.raw))
+        listing = await self.tools(server) if found.has_tools else ToolListing(())
+        info = found.server_info
+        title = f"{info.title or info.name} {info.version}" if info is not None else "(it does not say)"
+        warnings = [*found.faults, *listing.warnings]
+        if not found.has_tasks:
+            warnings.append("It does not declare tasks: its tools answer at once, or ask first.")
+        return ServerReport(
+            name=server,
+            title=title,
+            versions=found.supported_versions,
+            has_tasks=found.has_tasks,
+            tools=len(listing.tools),
+            instructions=found.instructions,
+            warnings=tuple(warnings),
+        )
+
+    async def reload_servers(self) -> None:
+        """Read the servers file again."""
+        try:
+            await self._runner.reload_servers()
+        except ConfigError as error:
+            raise EngineError("invalid", str(error)) from None
+
+    async def _ask(self, server: str, ask: Callable[[McpClient], Coroutine[Any, Any, T]], doing: str) -> T:
+        try:
+            return await self._servers.request(server, ask)
+        except McpError as error:
+            raise engine_error(server, error, doing=doing) from None
+
+    # Changes
+
+    def listen(self, listener: Callable[[Changes], None]) -> Callable[[], None]:
+        """Call *listener* on the event loop with what changed, coalesced; returns a function that ends it."""
+        return self._feed.listen(listener)
+
+    async def wait_for(self, task: TaskKey, until: Literal["input", "end"]) -> None:
+        """Return when the task needs input (only for ``input``) or is over; needs `run` beside it."""
+        changed = asyncio.Event()
+        end = self._feed.listen(lambda _: changed.set())
+        try:
+            while True:
+                changed.clear()
+                record = self._task(task)
+                if record.state.tracking != "active" or (until == "input" and record.open_questions):
+                    return
+                await changed.wait()
+        finally:
+            end()
+
+    # Inside
+
+    def _task(self, key: TaskKey) -> TaskRecord:
+        record = self._reader.task(key)
+        if record is None:
+            raise unknown_task(key)
+        return record
+
+    def _moved(self, key: TaskKey) -> None:
+        self._feed.add(key)
+        self._runner.nudge()
+
+    async def _change(
+        self, key: TaskKey, decide: Callable[[TaskRecord, tuple[QuestionRecord, ...]], TaskWrites]
+    ) -> None:
+        try:
+            await self._observer.change(key, decide, durable=True)
+        except UnknownTask:
+            raise unknown_task(key) from None
+
+    async def _own(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do *work* to its end even when whoever asked for it goes away, such as a screen that is closed."""
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._work.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            level = logging.INFO if isinstance(error, EngineError) else logging.ERROR
+            log.log(level, "A command did not succeed: %s", error)
+
+
+def _object(text: str, what: str) -> dict[str, Any]:
+    try:
+        value = simplejson.loads(text, use_decimal=True, allow_nan=False)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise EngineError("invalid", f"{what} can't be read as JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise EngineError("invalid", f"{what} must be a JSON object.")
+    return value
+
+
+def _handle(handle_json: str, task_id: str) -> CreateTaskResult:
+    raw = _object(handle_json, "The handle")
+    try:
+        handle = read_handle(raw)
+    except ProtocolError as error:
+        raise EngineError("invalid", f"The handle can't be read: {describe(error)}") from None
+    if handle.task_id != task_id:
+        raise EngineError("invalid", "The handle is another task's.")
+    return handle
+
+
+def _reply(answer: Answer) -> Reply:
+    question = answer.question
+    words = reconcile.unanswerable(question)
+    if words is not None:
+        raise EngineError("invalid", words)
+    if answer.content_json is not None:
+        _object(answer.content_json, "The answer's content")
+    return Reply(question.id, question.fingerprint, answer.response_json)
+
+
+def _delivery(
+    holder: TaskKey, questions: Sequence[QuestionRecord], error: McpError | EngineError | None
+) -> Delivery:
+    by_state = {q.state: q for q in questions}
+    if "refused" in by_state:
+        return Delivery("refused", by_state["refused"].refusal)
+    if "queued" in by_state or "sent" in by_state:
+        if isinstance(error, McpError):
+            error = engine_error(holder.server, error, doing="delivering the answer")
+        reason = f" {error.message}" if error is not None else " Another program delivers it."
+        return Delivery("saved", f"Saved, and delivered as soon as that is possible.{reason}")
+    if {"withdrawn", "open"} & by_state.keys() or not questions:
+        return Delivery("withdrawn", "The question vanished or changed before the answer could be sent.")
+    return Delivery("acknowledged")

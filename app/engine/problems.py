@@ -1,0 +1,64 @@
+"""Words for what went wrong between us and a server, and the failure a command reports."""
+
+from __future__ import annotations
+
+from app.engine.commands import EngineError, Failure
+from app.text import inert_line
+from mcp_client import AuthRequired, InvalidRequest, McpError, ProtocolError, ServerError, TransportError
+from storage.records import TaskKey
+
+
+def failure_of(error: McpError) -> Failure:
+    """Return the kind of failure that *error* is."""
+    match error:
+        case InvalidRequest():
+            return "invalid"
+        case TransportError():
+            return "unreachable"
+        case AuthRequired():
+            return "sign-in"
+        case ServerError():
+            return "refused"
+        case _:
+            return "faulty"
+
+
+def describe(error: McpError) -> str:
+    """Return what happened in one line, the server's words made inert; the same error gives the same
+    words."""
+    said = inert_line(error.message, 300).strip()
+    match error:
+        case InvalidRequest():
+            return f"This can't be sent: {said}"
+        case TransportError():
+            return f"Unreachable: {said}"
+        case AuthRequired():
+            return f"Sign-in needed: {said}"
+        case ServerError():
+            if error.is_legacy:
+                return f"Refused: {said} ({error.code}). The server seems to speak an older revision of MCP."
+            return f"Refused: {said} ({error.code})"
+        case ProtocolError(field=str(field)):
+            return f"Invalid reply: {said} (in {inert_line(field, 80)})"
+        case _:
+            return f"Invalid reply: {said}"
+
+
+def engine_error(server: str, error: McpError, *, doing: str) -> EngineError:
+    """Return *error* as a command reports it: server, what was being done, what happened, what to do next."""
+    kind = failure_of(error)
+    next_step = {
+        "unreachable": f" Check that it runs, then `taskinbox servers test {server}`.",
+        "sign-in": " Put a valid token into its headers in the servers file.",
+        "faulty": " The fault is the server's; its log may say more.",
+    }.get(kind, "")
+    return EngineError(kind, f"Server {server}, {doing}: {describe(error)}{next_step}")
+
+
+def unknown_task(key: TaskKey) -> EngineError:
+    """Return the error for a task that is not in the inbox."""
+    return EngineError(
+        "unknown-task",
+        f"{inert_line(key.id, 200)} of server {inert_line(key.server, 80)} is not in the inbox. "
+        "`taskinbox list` shows what is.",
+    )

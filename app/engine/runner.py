@@ -1,0 +1,268 @@
+"""What runs beside the verbs: a watch for each active task, deliveries, and an eye on other programs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Hashable, Iterable
+from typing import Any, Final
+
+from app.config import ConfigError
+from app.engine import reconcile, schedule
+from app.engine.calls import Calls
+from app.engine.changes import ChangeFeed
+from app.engine.clock import Clock
+from app.engine.commands import EngineError
+from app.engine.outbox import Outbox
+from app.engine.servers import Servers
+from app.engine.watcher import Observer, Watch, supervise
+from app.text import inert_line
+from storage.async_store import AsyncStore
+from storage.errors import StorageError, UnknownTask
+from storage.reader import StoreReader
+from storage.records import QuestionRecord, TaskKey, TaskRecord, TaskWrites
+from storage.store import Decide
+
+FOLLOW_S: Final = 0.5
+"""Seconds between two looks at what other programs wrote into the store and into the servers file."""
+SWEEP_S: Final = 5.0
+"""Seconds between two looks for answers and calls that another program left behind, and those that are
+due."""
+
+log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Runs until it is cancelled; does nothing before `run`."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        reader: StoreReader,
+        servers: Servers,
+        observer: Observer,
+        outbox: Outbox,
+        calls: Calls,
+        feed: ChangeFeed,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._servers = servers
+        self._observer = observer
+        self._outbox = outbox
+        self._calls = calls
+        self._feed = feed
+        self._clock = clock
+        self._nudged = asyncio.Event()
+        self._watches: dict[TaskKey, Watch] = {}
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+        self._failures: dict[TaskKey, int] = {}
+        self._not_before: dict[TaskKey, float] = {}
+        self._is_running = False
+        servers.on_recovery = self._recovered
+
+    async def run(self) -> None:
+        """Watch and deliver until cancelled; raises `StorageError` where the store fails for good."""
+        self._is_running = True
+        seq = self._reader.last_seq()
+        try:
+            stamp = self._servers.stamp()
+            await self._reload_if_usable()
+            self._watch_all()
+            swept = float("-inf")
+            loop = asyncio.get_running_loop()
+            while True:
+                self._nudged.clear()
+                seq, changed = self._follow(seq)
+                if self._servers.stamp() != stamp:
+                    stamp = self._servers.stamp()
+                    await self._reload_if_usable()
+                if changed or loop.time() - swept >= SWEEP_S:
+                    swept = loop.time()
+                    await self._sweep()
+                await self._clock.wait(self._nudged, FOLLOW_S)
+        finally:
+            self._is_running = False
+            await self.stop()
+
+    async def stop(self) -> None:
+        """End all watches and deliveries."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+        self._watches.clear()
+
+    def nudge(self) -> None:
+        """Something changed in the store: follow it now."""
+        self._nudged.set()
+
+    def hurry(self, key: TaskKey) -> None:
+        """Look at a task soon, a few times."""
+        if key in self._watches:
+            self._watches[key].hurry()
+
+    def unwatch(self, key: TaskKey) -> None:
+        """End a task's watch."""
+        self._watches.pop(key, None)
+        task = self._tasks.pop(("watch", key), None)
+        if task is not None:
+            task.cancel()
+
+    async def reload_servers(self) -> None:
+        """Read the servers file again: tasks of servers that are gone stop, of those that are back go on.
+
+        Raises `ConfigError` for an unusable file; then nothing changes.
+        """
+        await self._servers.reload()
+        names = self._servers.names()
+        for row in self._reader.list_rows():
+            if row.kind == "call":
+                continue
+            if row.state.tracking == "active" and row.key.server not in names:
+                self.unwatch(row.key)
+                reason = f"The server {inert_line(row.key.server, 80)} is not in the servers file."
+                await self._decide(row.key, _stopping(reason))
+            elif row.state.tracking == "stopped" and row.key.server in names:
+                await self._decide(row.key, _resuming)
+        for watch in self._watches.values():
+            watch.wake()
+        self.nudge()
+
+    async def _reload_if_usable(self) -> None:
+        try:
+            await self.reload_servers()
+        except ConfigError as error:
+            log.warning("The servers file was not read again: %s", error)
+
+    def _watch_all(self) -> None:
+        for row in self._reader.active_tasks():
+            self._watch(row.key)
+        waiting = self._reader.list_rows(status="input_required")
+        for row in waiting:
+            if row.kind == "call" and not row.open_questions and row.state.tracking == "active":
+                self._start(("deliver", row.key), self._go_on(row.key))
+
+    def _watch(self, key: TaskKey) -> None:
+        if key in self._watches:
+            return
+        watch = Watch(key, self._observer, self._reader, self._clock, self._outbox.cancel)
+
+        async def work() -> None:
+            try:
+                await supervise(watch, self._observer, self._clock)
+            finally:
+                if self._watches.get(key) is watch:
+                    del self._watches[key]
+
+        self._watches[key] = watch
+        self._start(("watch", key), work())
+
+    def _start(self, name: Hashable, work: Coroutine[Any, Any, None]) -> None:
+        if name in self._tasks:
+            work.close()
+            return
+        task = asyncio.create_task(work, name=str(name))
+        self._tasks[name] = task
+
+        def done(_: asyncio.Task[None]) -> None:
+            if self._tasks.get(name) is task:
+                del self._tasks[name]
+
+        task.add_done_callback(done)
+
+    def _follow(self, seq: int) -> tuple[int, set[TaskKey]]:
+        """Take in what was written into the store since *seq*, by whomever."""
+        newest, changed = self._reader.changed_since(seq)
+        if newest == seq:
+            return seq, set()
+        self._feed.add(*changed)
+        rows = self._reader.rows(sorted(changed))
+        for key in changed:
+            row = rows.get(key)
+            if row is None:
+                self.unwatch(key)
+            elif row.kind == "task" and row.state.tracking == "active":
+                self._watch(key)
+        for name in self._servers.take_in(self._reader.servers()):
+            self._feed.add(server=name)
+        return newest, changed
+
+    async def _sweep(self) -> None:
+        """Start the deliveries that are due."""
+        now = asyncio.get_running_loop().time()
+        for key in _tasks_of(q for q in self._reader.pending_answers() if self._outbox.is_ours(q)):
+            if self._not_before.get(key, now) > now:
+                continue
+            record = self._reader.task(key)
+            if record is not None and record.key == key and record.state.tracking == "active":
+                work = self._go_on(key) if record.kind == "call" else self._deliver(key)
+                self._start(("deliver", key), work)
+        await self._calls.recover()
+
+    async def _deliver(self, key: TaskKey) -> None:
+        try:
+            attempt = await self._outbox.deliver(key)
+            failed = attempt.error is not None
+            if attempt.acknowledged:
+                self.hurry(key)
+        except StorageError as error:
+            log.error("Delivering answers to %s: %s", key, error)
+            failed = True
+        except Exception:
+            log.exception("A fault of this program while delivering answers to %s", key)
+            failed = True
+        self._back_off(key, failed)
+
+    async def _go_on(self, key: TaskKey) -> None:
+        failed = False
+        try:
+            await self._calls.go_on(key)
+        except EngineError as error:
+            log.info("The call %s did not go on: %s", key, error)
+            failed = True
+        except Exception:
+            log.exception("A fault of this program while going on with the call %s", key)
+            failed = True
+        self._back_off(key, failed)
+
+    def _back_off(self, key: TaskKey, failed: bool) -> None:
+        if not failed:
+            self._failures.pop(key, None)
+            self._not_before.pop(key, None)
+            return
+        self._failures[key] = self._failures.get(key, 0) + 1
+        pause = schedule.after_failure(self._failures[key], None, self._clock.chance())
+        self._not_before[key] = asyncio.get_running_loop().time() + pause
+
+    def _recovered(self, server: str) -> None:
+        """A server answers again: nothing of it waits for the end of its pause."""
+        for key, watch in self._watches.items():
+            if key.server == server:
+                watch.wake()
+        for key in [key for key in self._not_before if key.server == server]:
+            del self._not_before[key]
+        self.nudge()
+
+    async def _decide(self, key: TaskKey, decide: Decide) -> None:
+        try:
+            await self._observer.change(key, decide)
+        except UnknownTask:
+            pass
+
+
+def _tasks_of(questions: Iterable[QuestionRecord]) -> list[TaskKey]:
+    return list(dict.fromkeys(question.task for question in questions))
+
+
+def _stopping(reason: str) -> Decide:
+    def decide(task: TaskRecord, _: tuple[QuestionRecord, ...]) -> TaskWrites:
+        return reconcile.stopped(task, reason)
+
+    return decide
+
+
+def _resuming(task: TaskRecord, _: tuple[QuestionRecord, ...]) -> TaskWrites:
+    return reconcile.resumed(task)

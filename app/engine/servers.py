@@ -1,0 +1,190 @@
+"""The servers we speak to: one client each, opened when first needed; how each is doing; how much at a
+time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from app.config import ConfigError, Connection, ServersFile, UnknownServer, connection
+from app.engine.changes import ChangeFeed
+from app.engine.clock import Clock
+from app.engine.commands import EngineError
+from app.engine.problems import describe
+from app.text import inert_line
+from mcp_client import (
+    AuthRequired,
+    Implementation,
+    InvalidRequest,
+    Limits,
+    McpClient,
+    McpError,
+    ProtocolError,
+    TransportError,
+)
+from storage.async_store import AsyncStore
+from storage.records import ServerRecord
+
+IN_FLIGHT: Final = 16
+"""Requests of ours under way at one server; tool calls, which may take minutes, are not counted."""
+CLIENT: Final = Implementation(name="taskinbox", version="0.1.0")
+LIMITS: Final = Limits(connections=64)
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Open:
+    connection: Connection
+    client: McpClient
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
+
+
+class Servers:
+    """Speaks to the servers of the servers file, and records how they are when that changes."""
+
+    def __init__(
+        self,
+        file: ServersFile,
+        environ: Mapping[str, str],
+        store: AsyncStore,
+        feed: ChangeFeed,
+        clock: Clock,
+        known: Mapping[str, ServerRecord],
+        *,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._file = file
+        self._environ = environ
+        self._store = store
+        self._feed = feed
+        self._clock = clock
+        self._open: dict[str, _Open] = {}
+        self._health: dict[str, ServerRecord] = dict(known)
+        self._limits = limits
+        self.on_recovery: Callable[[str], None] = lambda server: None
+        """Told the name of a server that answers again."""
+
+    def names(self) -> set[str]:
+        """Return the names in the servers file. Raises `ConfigError`."""
+        return set(self._file.entries())
+
+    def check(self, name: str) -> None:
+        """Raise `EngineError` unless *name* is a server that can be connected to as far as the file says."""
+        self._opened(name)
+
+    async def request(
+        self, name: str, ask: Callable[[McpClient], Awaitable[T]], *, counted: bool = True
+    ) -> T:
+        """Ask a server something; raises `McpError`, or `EngineError` for a server that is not configured.
+
+        *counted* requests wait for one of the server's slots.
+        """
+        opened = self._opened(name)
+        async with AsyncExitStack() as stack:
+            if counted:
+                await stack.enter_async_context(opened.slots)
+            try:
+                reply = await ask(opened.client)
+            except McpError as error:
+                await self._note(name, error)
+                raise
+            await self._note(name, None)
+            return reply
+
+    async def learned(self, name: str, info_json: str) -> None:
+        """Keep what a server says of itself."""
+        record = replace(self._record(name), info_json=info_json, checked_at=self._clock.now())
+        await self._keep(record)
+
+    def stamp(self) -> tuple[int, int] | None:
+        """Return what changes when the servers file is written; ``None``: there is none."""
+        try:
+            found = self._file.path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino
+
+    def take_in(self, records: Iterable[ServerRecord]) -> set[str]:
+        """Take in what other programs saw of the servers; returns the names of those that changed."""
+        found = {record.name: record for record in records}
+        changed = {name for name, record in found.items() if self._health.get(name) != record}
+        changed |= self._health.keys() - found.keys()
+        self._health = found
+        return changed
+
+    async def reload(self) -> None:
+        """Close what the servers file no longer says, or says otherwise. Raises `ConfigError`."""
+        entries = self._file.entries()
+        for name in [n for n, opened in self._open.items() if self._is_stale(n, opened, set(entries))]:
+            await self._open.pop(name).client.aclose()
+        for name in [n for n in self._health if n not in entries]:
+            del self._health[name]
+            await self._store.forget_server(name)
+            self._feed.add(server=name)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        while self._open:
+            _, opened = self._open.popitem()
+            await opened.client.aclose()
+
+    def _is_stale(self, name: str, opened: _Open, names: set[str]) -> bool:
+        if name not in names:
+            return True
+        try:
+            return connection(self._file.path, name, self._environ) != opened.connection
+        except ConfigError:
+            return True
+
+    def _opened(self, name: str) -> _Open:
+        if name not in self._open:
+            try:
+                wanted = connection(self._file.path, name, self._environ)
+            except UnknownServer as error:
+                raise EngineError("unknown-server", str(error)) from None
+            except ConfigError as error:
+                raise EngineError("invalid", str(error)) from None
+            for warning in wanted.warnings:
+                log.warning("Server %s: %s", name, warning)
+            client = McpClient.http(
+                wanted.url, headers=wanted.headers, client_info=CLIENT, limits=self._limits
+            )
+            self._open[name] = _Open(wanted, client)
+        return self._open[name]
+
+    def _record(self, name: str) -> ServerRecord:
+        return self._health.get(name) or ServerRecord(name, "unknown", self._clock.now())
+
+    async def _note(self, name: str, error: McpError | None) -> None:
+        """Record how the server is, where that changed."""
+        old = self._record(name)
+        match error:
+            case InvalidRequest():
+                return
+            case TransportError():
+                new = replace(old, state="unreachable", message=describe(error))
+            case AuthRequired():
+                new = replace(old, state="sign-in", message=describe(error))
+            case ProtocolError() if old.state != "ok":
+                # One invalid reply among good ones is that task's problem, not the server's.
+                new = replace(old, state="faulty", message=describe(error))
+            case _:
+                new = replace(old, state="ok", message=None)
+        if new.state == old.state:
+            return
+        now = self._clock.now()
+        await self._keep(replace(new, since=now, checked_at=now))
+        log.info("Server %s: %s %s", inert_line(name), new.state, new.message or "")
+        if new.state == "ok" and old.state != "unknown":
+            self.on_recovery(name)
+
+    async def _keep(self, record: ServerRecord) -> None:
+        self._health[record.name] = record
+        await self._store.set_server(record)
+        self._feed.add(server=record.name)

@@ -1,0 +1,48 @@
+"""From wire models to what `reconcile` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from app.engine.observed import Asked, Observed, asked, to_json
+from mcp_client import CompletedTask, DetailedTask, FailedTask, InputRequest, InputRequiredTask
+
+
+def asked_of(requests: Iterable[InputRequest]) -> tuple[Asked, ...]:
+    """Return input requests as they were asked."""
+    return tuple(asked(one.key, one.raw) for one in requests)
+
+
+def observed(task: DetailedTask, *, by: Literal["poll", "subscription"] = "poll") -> Observed:
+    """Return what a reply to tasks/get says."""
+    result = error = None
+    is_error = False
+    requests: tuple[Asked, ...] = ()
+    faults = task.faults
+    match task:
+        case CompletedTask():
+            result = None if task.result is None else to_json(task.result)
+            is_error = isinstance(task.result, dict) and task.result.get("isError") is True
+        case FailedTask():
+            error = None if task.error is None else to_json(task.error)
+        case InputRequiredTask():
+            requests = asked_of(task.input_requests.values())
+            faults += tuple(fault for one in task.input_requests.values() for fault in one.faults)
+        case _:
+            pass
+    return Observed(
+        task.status,
+        status_message=task.status_message,
+        created_at=task.created_at_ms,
+        last_updated_at=task.last_updated_at_ms,
+        ttl_ms=task.ttl_ms,
+        poll_interval_ms=task.poll_interval_ms,
+        asked=requests,
+        is_error=is_error,
+        result_json=result,
+        error_json=error,
+        snapshot_json=to_json(task.raw),
+        faults=faults,
+        by=by,
+    )
