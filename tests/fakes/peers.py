@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -61,15 +62,43 @@ def fastmcp(log: Path, *flags: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
 
 
+@dataclass
+class _Shared:
+    url: str
+    stack: ExitStack
+    users: int = 0
+
+
+_shared: dict[tuple[str, ...], _Shared] = {}
+
+
+@contextmanager
+def _share(factory: pytest.TempPathFactory, *flags: str) -> Iterator[str]:
+    """Yield one peer's endpoint to every folder of tests that imports its fixture; the last one ends it."""
+    if flags not in _shared:
+        stack = ExitStack()
+        url = stack.enter_context(fastmcp(factory.mktemp("peer") / "log", *flags))
+        _shared[flags] = _Shared(url, stack)
+    peer = _shared[flags]
+    peer.users += 1
+    try:
+        yield peer.url
+    finally:
+        peer.users -= 1
+        if not peer.users:
+            del _shared[flags]
+            peer.stack.close()
+
+
 @pytest.fixture(scope="session")
 def fastmcp_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The fastmcp-tasks peer, answering with event streams."""
-    with fastmcp(tmp_path_factory.mktemp("peer") / "log") as url:
+    with _share(tmp_path_factory) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def fastmcp_json_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The fastmcp-tasks peer, answering with single JSON objects."""
-    with fastmcp(tmp_path_factory.mktemp("peer-json") / "log", "--json") as url:
+    with _share(tmp_path_factory, "--json") as url:
         yield url
