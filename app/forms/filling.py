@@ -22,7 +22,7 @@ from app.forms.jsonvalues import (
     type_of,
 )
 from app.forms.model import ABSENT, Absent, Entry, Field
-from app.forms.patterns import compile_pattern, found
+from app.forms.patterns import found
 from app.text import inert_line, plural
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _text_problem(schema: Mapping[str, Any], value: str) -> str | None:
     if most is not None and len(value) > most:
         return f"at most {plural(most, 'character')} allowed, {len(value)} given"
     pattern = schema.get("pattern")
-    if pattern is not None and compile_pattern(pattern) is not None and not found(pattern, value):
+    if pattern is not None and not found(pattern, value):
         return f"does not match the pattern {inert_line(pattern, 80)}"
     return format_problem(schema.get("format"), value)
 

@@ -12,6 +12,7 @@ from app.forms.filling import Refused, value_of
 from app.forms.jsonvalues import Malformed, decode, encode, normal
 from app.forms.judge import Judge
 from app.forms.model import ABSENT, Absent, Entry, Field, Filled
+from app.forms.patterns import UNCHECKED, work
 from app.text import inert_line
 
 
@@ -46,7 +47,7 @@ class Form:
             try:
                 value = value_of(field, entry, self.judge)
             except Refused as error:
-                errors[field.name] = str(error)
+                errors[field.name] = inert_line(str(error))
                 continue
             if value is not ABSENT:
                 content[field.name] = value
@@ -75,6 +76,10 @@ class Form:
         warnings = {field.name: "; ".join(field.warnings) for field in self.fields if field.warnings}
         if self.warnings and not self.whole:
             warnings[""] = "; ".join(self.warnings)
+        for field in self.fields:
+            unchecked = _unchecked(field, content.get(field.name)) and UNCHECKED not in field.warnings
+            if unchecked:
+                warnings[field.name] = "; ".join((*field.warnings, UNCHECKED))
         return Filled(content, encode(content), errors, warnings)
 
     def _named(self, problems: Mapping[str, str]) -> dict[str, str]:
@@ -104,6 +109,15 @@ class Form:
             if field.name in content
         ]
         return pairs + [(name, encode(value)) for name, value in content.items() if name not in known]
+
+
+def _unchecked(field: Field, value: Any) -> bool:
+    """Say whether a text is too long for its pattern to be searched."""
+    pattern = (field.schema.get("items", {}) if field.kind == "list" else field.schema).get("pattern")
+    texts = value if isinstance(value, list) else [value]
+    if pattern is None or field.kind not in ("text", "list"):
+        return False
+    return any(isinstance(text, str) and work(pattern, text) is None for text in texts)
 
 
 def _shown(field: Field, value: Any) -> str:

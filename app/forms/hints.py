@@ -13,8 +13,12 @@ from app.text import inert_line
 _TYPES: Final = {"object": "an object", "array": "a list", "string": "a text", "integer": "a whole number"}
 
 
-def hint(kind: Kind, schema: Mapping[str, Any], choices: Sequence[Choice], several: bool) -> str:
+def hint(kind: Kind, schema: Mapping[str, Any], choices: Sequence[Choice]) -> str:
     """Return what may be entered: ``whole number, 1 to 10``; an empty text where anything may."""
+    return inert_line(_hint(kind, schema, choices), 200)
+
+
+def _hint(kind: Kind, schema: Mapping[str, Any], choices: Sequence[Choice]) -> str:
     if kind in ("integer", "number"):
         return ", ".join(["whole number" if kind == "integer" else "number", *_bounds(schema)])
     if kind == "text":

@@ -27,6 +27,8 @@ MAX_DEPTH: Final = 64
 MAX_NODES: Final = 200_000
 """Values within one schema or one typed value."""
 
+_TOO_LONG: Final = 10**MAX_DIGITS
+
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -93,8 +95,11 @@ def normal(value: Any) -> Any:
 
     A float that is not finite stays as it is, for the checks to refuse. The depth must be bounded.
     """
-    if isinstance(value, bool) or value is None or isinstance(value, str | int):
+    if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
+    if isinstance(value, int):
+        # An integer too long to be turned into text: as a decimal it can be shown, and is refused.
+        return value if abs(value) < _TOO_LONG else Decimal(value)
     if isinstance(value, float):
         return _integral(Decimal(repr(value))) if math.isfinite(value) else value
     if isinstance(value, Decimal):
@@ -155,10 +160,13 @@ def type_of(value: Any) -> str:
 
 
 def encode(value: Any) -> str:
-    """Return *value* as JSON text on one line, with the numbers exact; lone surrogates are escaped."""
-    text: str = simplejson.dumps(value, use_decimal=True, ensure_ascii=False)
+    """Return *value* as JSON text on one line, with the numbers exact; lone surrogates are escaped.
+
+    A float that is not finite (a schema may hold one) is shown as ``NaN`` or ``Infinity``; no content does.
+    """
+    text: str = simplejson.dumps(value, use_decimal=True, ensure_ascii=False, allow_nan=True)
     if _SURROGATE.search(text):
-        return str(simplejson.dumps(value, use_decimal=True, ensure_ascii=True))
+        return str(simplejson.dumps(value, use_decimal=True, ensure_ascii=True, allow_nan=True))
     return text
 
 

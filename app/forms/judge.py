@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from app.forms.formats import format_problem
 from app.forms.jsonvalues import encode, number_problem
+from app.forms.patterns import found, work
 from app.forms.schemas import Dialect, Schema
 from app.text import inert_line
 
@@ -27,7 +29,20 @@ MAX_ERRORS: Final = 20
 _Problem = tuple[list[str | int], str, str | None]
 """Where inside, what is wrong, and the name whose absence is wrong."""
 
-_steps: ContextVar[list[int]] = ContextVar("_steps")
+_UNSURE: Final = frozenset(("not", "if", "then", "else", "oneOf", "contains", "minContains", "maxContains"))
+"""Keywords that may fail because something inside them passed."""
+
+
+@dataclass(slots=True)
+class _Account:
+    """One validation that is going on."""
+
+    steps: int = MAX_STEPS
+    unsure: bool = False
+    """A pattern was not searched, and taken to match."""
+
+
+_account: ContextVar[_Account] = ContextVar("_account")
 
 _TYPE_WORDS: Final = {
     "string": "a text",
@@ -77,13 +92,16 @@ class Judge:
             self._validator = _validator_class(self._schema.dialect)(
                 self._schema.root, registry=_registry(), format_checker=None
             )
-        token = _steps.set([MAX_STEPS])
+        account = _Account()
+        token = _account.set(account)
         try:
             errors = list(islice(self._validator.descend(value, node), MAX_ERRORS))
         except (_TooMuch, RecursionError):
             return [([], "too complex to be checked here", None)]
         finally:
-            _steps.reset(token)
+            _account.reset(token)
+        if account.unsure:
+            errors = [error for error in errors if not _UNSURE & set(error.absolute_schema_path)]
         # What a union says is the least telling.
         errors.sort(key=lambda error: error.validator in ("anyOf", "oneOf"))
         return [(list(error.absolute_path), _wording(error), _missing(error)) for error in errors]
@@ -186,10 +204,20 @@ _BOUNDS: Final = {
 
 def spend(steps: int) -> None:
     """Take *steps* from what the validation that is going on may take; ends it when none are left."""
-    left = _steps.get()
-    left[0] -= steps
-    if left[0] < 0:
+    account = _account.get()
+    account.steps -= steps
+    if account.steps < 0:
         raise _TooMuch
+
+
+def search(pattern: str, text: str, *, otherwise: bool) -> bool:
+    """Say whether *pattern* is found in *text*, or *otherwise* where that can't be told; counts as steps."""
+    cost = work(pattern, text)
+    if cost is None:
+        _account.get().unsure = True
+        return otherwise
+    spend(cost // 600)
+    return found(pattern, text)
 
 
 def _counted(keyword: Any) -> Any:

@@ -11,17 +11,13 @@ from jsonschema.exceptions import ValidationError
 from app.forms.filling import is_multiple
 from app.forms.formats import format_problem
 from app.forms.jsonvalues import identity, number_problem
-from app.forms.judge import spend
-from app.forms.patterns import compile_pattern, found
+from app.forms.judge import search, spend
 
 Rule = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if not isinstance(instance, str):
-        return
-    spend(len(instance) // 100)
-    if not found(pattern, instance):
+    if isinstance(instance, str) and not search(pattern, instance, otherwise=True):
         yield ValidationError("pattern")
 
 
@@ -58,11 +54,6 @@ def _unique_items(validator: Any, unique: bool, instance: Any, schema: Any) -> I
         yield ValidationError("uniqueItems")
 
 
-def _matches(pattern: str, name: str) -> bool:
-    """Say whether a name falls under a pattern; a pattern that can't be computed takes none."""
-    return compile_pattern(pattern) is not None and found(pattern, name)
-
-
 def _pattern_properties(
     validator: Any, patterns: Mapping[str, Any], instance: Any, schema: Any
 ) -> Iterator[ValidationError]:
@@ -71,7 +62,7 @@ def _pattern_properties(
     for pattern, subschema in patterns.items():
         spend(len(instance) // 8)
         for name, value in instance.items():
-            if _matches(pattern, name):
+            if search(pattern, name, otherwise=False):
                 yield from validator.descend(value, subschema, path=name, schema_path=pattern)
 
 
@@ -81,10 +72,10 @@ def _additional_properties(
     if not isinstance(instance, Mapping):
         return
     patterns = schema.get("patternProperties", {})
-    if any(compile_pattern(pattern) is None for pattern in patterns):
-        return
     for name, value in instance.items():
-        if name in schema.get("properties", {}) or any(_matches(pattern, name) for pattern in patterns):
+        if name in schema.get("properties", {}) or any(
+            search(pattern, name, otherwise=True) for pattern in patterns
+        ):
             continue
         if allowed is False:
             yield ValidationError("additionalProperties")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final, cast
 
 from app.forms import choosing, hints, secrets
@@ -14,7 +15,7 @@ from app.forms.formats import NAMES
 from app.forms.jsonvalues import encode
 from app.forms.judge import Judge
 from app.forms.merging import NotFlat, types_of
-from app.forms.model import Field, Kind, SchemaRefused
+from app.forms.model import Choice, Field, Kind, SchemaRefused
 from app.forms.schemas import Schema, read_schema
 from app.text import is_inert, plural
 
@@ -162,37 +163,27 @@ class _Reader:
         if flat is not None:
             keywords = flat.keywords
         shown = {**self._target_words(node), **keywords}
-        options = (items if items is not None else flat).options if flat is not None else None
-        if kind == "constant" and options:
-            options = tuple(
-                (value, None) for value, _ in options
-            )  # the title is the field's, not the value's
-        choices = choosing.choices(options) if options and kind in ("choice", "choices", "constant") else ()
-        if kind == "json" and isinstance(node, dict):
-            schema: Mapping[str, Any] = node
+        if kind == "json":
+            schema: Mapping[str, Any] = node if isinstance(node, dict) else {}
         else:
             schema = {**keywords, "items": items.keywords} if items is not None else keywords
-        constant = kind == "constant"
-        title = shown.get("title")
-        secret = secrets.asks_for_secret(name, title, shown, kind)
-        warnings = [*(["the server requires it and doesn't describe it"] if undescribed else [])]
+        choices = _choices(kind, items if items is not None else flat)
+        has_default, default = _default(kind, shown, choices)
+        secret = secrets.asks_for_secret(name, shown.get("title"), shown, kind) or (
+            kind == "json" and self._secret_inside(node)
+        )
+        warnings = ["the server requires it and doesn't describe it"] if undescribed else []
         if node is False:
             warnings.append("the server admits no value for it")
-        warnings += self.schema.complaints(node)
+        warnings += self.schema.complaints(node)[:MAX_WARNINGS]
         if secret:
-            warnings.append(
-                "asks for a secret; servers must not ask for passwords, tokens or cards in a form"
-            )
-        has_default = "default" in shown or constant
-        default = shown["default"] if "default" in shown else (flat.keywords.get("const") if flat else None)
-        if constant and "default" not in shown and choices:
-            default = choices[0].value
+            warnings.append(secrets.WARNING)
         if has_default and not _inert_value(default):
             warnings.append("its default holds control characters")
         field = Field(
             name=name,
             kind=kind,
-            title=title or name or "(no name)",
+            title=shown.get("title") or name or "(no name)",
             description=shown.get("description"),
             required=required,
             nullable=flat.nullable if flat is not None else self._admits_null(node),
@@ -201,8 +192,8 @@ class _Reader:
             default_problem=None,
             choices=choices,
             secret=secret,
-            warnings=tuple(dict.fromkeys(warnings))[: MAX_WARNINGS + 1],
-            hint=hints.hint(kind, schema, choices, items is not None),
+            warnings=tuple(dict.fromkeys(warnings)),
+            hint=hints.hint(kind, schema, choices),
             multiline=_multiline(kind, shown),
             format=_format(schema, kind),
             schema=schema,
@@ -210,6 +201,16 @@ class _Reader:
             judged=kind == "json" or _judged(kind, flat, items),
         )
         return self._with_default_checked(field)
+
+    def _secret_inside(self, node: Any) -> bool:
+        """Say whether a JSON field has room for a secret under a name of its own."""
+        inside = islice(self.schema.reach(node), MAX_FIELDS)
+        named = ((name, part) for each in inside for name, part in each.get("properties", {}).items())
+        return any(
+            secrets.asks_for_secret(name, None, part if isinstance(part, dict) else {}, "text")
+            for name, part in named
+            if not isinstance(part, dict) or part.get("type") in (None, "string")
+        )
 
     def _target_words(self, node: Any) -> Mapping[str, Any]:
         """Return the title and description that stand behind a reference."""
@@ -272,6 +273,23 @@ class _Reader:
         if each.types == frozenset({"string"}) and not each.nullable:
             return "list", each
         return "json", None
+
+
+def _choices(kind: Kind, flat: Flat | None) -> tuple[Choice, ...]:
+    if flat is None or flat.options is None or kind not in ("choice", "choices", "constant"):
+        return ()
+    if kind == "constant":
+        # The title beside a constant is the field's, not the value's.
+        return choosing.choices([(value, None) for value, _ in flat.options])
+    return choosing.choices(flat.options)
+
+
+def _default(kind: Kind, words: Mapping[str, Any], choices: tuple[Choice, ...]) -> tuple[bool, Any]:
+    """Return whether there is a default, and the default; a constant is its own."""
+    for keyword in ("default", "const"):
+        if keyword in words:
+            return True, words[keyword]
+    return kind == "constant", choices[0].value if choices else None
 
 
 def _judged(kind: Kind, flat: Flat | None, items: Flat | None) -> bool:

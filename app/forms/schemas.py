@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from app.forms.jsonvalues import measure, normal, number_problem
 from app.forms.model import SchemaRefused
-from app.forms.patterns import compile_pattern
+from app.forms.patterns import UNCHECKED, compile_pattern
 from app.text import inert_line
 
 Dialect = Literal["2020-12", "2019-09", "draft-07"]
@@ -241,7 +241,7 @@ class _Cleaner:
         pattern = node.get("pattern")
         for text in [*([pattern] if pattern is not None else []), *node.get("patternProperties", ())]:
             if compile_pattern(text) is None:
-                self._say(node, "its pattern is not checked here; the server decides")
+                self._say(node, UNCHECKED)
 
     def _close(self, node: dict[str, Any]) -> None:
         """Replace ``unevaluated…`` by the plain keyword that means the same, where one does.

@@ -59,6 +59,9 @@ _TOLD: Final = re.compile(
 )
 
 
+WARNING: Final = "asks for a secret; servers must not ask for passwords, tokens or cards in a form"
+
+
 def asks_for_secret(name: str, title: Any, schema: Mapping[str, Any], kind: str) -> bool:
     """Say whether a field seems to ask for a password, a token, a card number or the like."""
     if kind in ("boolean", "choice", "choices", "constant"):
