@@ -92,8 +92,9 @@ class InboxApp(App[None]):
         self._inbox.call_after_refresh(self._open_engine)
 
     def _tick(self) -> None:
-        if isinstance(self.screen, Ticks):
-            self.screen.tick()
+        screen = self.screen
+        if screen.is_mounted and isinstance(screen, Ticks):
+            screen.tick()
 
     def server_names(self) -> list[str]:
         """Return the servers of the servers file, as last read."""

@@ -36,10 +36,14 @@ class AddServer(ModalScreen[NewServer | None]):
     }
     AddServer #add-title { text-style: bold; margin-bottom: 1; }
     AddServer Input { height: 1; border: none; padding: 0 1; background: $panel; margin-bottom: 1; }
-    AddServer Input:focus { border: none; background-tint: $foreground 0%; background: $block-cursor-
-    background; } AddServer #add-hint { color: $text-muted; } AddServer #add-error { color: $text-error;
-    display: none; } AddServer #add-error.-shown { display: block; } AddServer #add-buttons { height: 1;
-    margin: 1 0; align-horizontal: right; } AddServer Button { margin-left: 2; }
+    AddServer Input:focus {
+        border: none; background-tint: $foreground 0%; background: $block-cursor-background;
+    }
+    AddServer #add-hint { color: $text-muted; }
+    AddServer #add-error { color: $text-error; display: none; }
+    AddServer #add-error.-shown { display: block; }
+    AddServer #add-buttons { height: 1; margin: 1 0; align-horizontal: right; }
+    AddServer Button { margin-left: 2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Add nothing", id="add.leave"),

@@ -201,7 +201,7 @@ class ServersScreen(Screen[None]):
         self._found.pop(name, None)
         await self._reload()
         say(self.app, f"Removed {name}.")
-        if self.is_mounted:
+        if self.is_running:
             self.refresh_servers()
 
     def action_test(self) -> None:
@@ -225,7 +225,7 @@ class ServersScreen(Screen[None]):
 
     def _report(self, name: str, words: Content) -> None:
         self._found[name] = words
-        if self.is_mounted:
+        if self.is_running:
             self._show_about()
 
 
