@@ -19,6 +19,7 @@ from app.tui.actions import TaskActions
 from app.tui.screens.inbox import InboxScreen
 from app.tui.servers_file import ServersFile
 from app.tui.theme import DARK, LIGHT, THEMES, VARIABLES
+from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.inert import say
 from storage.records import Reader, TaskKey
 
@@ -195,11 +196,16 @@ class InboxApp(App[None]):
         self.actions.look(message.key)
 
     async def on_unmount(self) -> None:
-        """End the engine's work; what is saved is saved."""
-        engine, self.engine = self.engine, None
-        if self._watching is not None:
-            self._watching.cancel()
-        if engine is not None:
+        """Save what has just been typed, and end the engine's work; what is saved is saved."""
+        engine = self.engine
+        if engine is None:
+            return
+        try:
+            await drafts_of(self).save()
+        finally:
+            self.engine = None
+            if self._watching is not None:
+                self._watching.cancel()
             await engine.aclose()
 
 

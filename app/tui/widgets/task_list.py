@@ -205,7 +205,7 @@ class TaskList(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
         width = self.size.width
-        base = self.rich_style
+        base = self.get_component_rich_style("task-list--plain")
         if not self._cursor.keys:
             return self._blank_line(y, width, base)
         line = y + round(self.scroll_y)
