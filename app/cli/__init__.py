@@ -14,4 +14,4 @@ def main(argv: Sequence[str] | None = None, parts: Parts | None = None) -> int:
     """Run one command; returns its exit code (`app.cli.exits.Exit`)."""
     from app.cli.root import run
 
-    return run(list(sys.argv[1:] if argv is None else argv), parts)
+    return int(run(list(sys.argv[1:] if argv is None else argv), parts))

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,7 +83,7 @@ def demo(parts: Parts) -> None:
     Its tasks are kept, and go on the next time.
     """
     need_terminal("taskinbox demo")
-    from app.cli.demo_seed import seed_finished, seed_running
+    from app.cli.demo_seed import seed_running
 
     entry = parts.entries().get(NAME)
     if entry is not None and not _OURS.fullmatch(entry.url or ""):
@@ -100,17 +101,26 @@ def demo(parts: Parts) -> None:
             is_new = not reader.list_rows(server=NAME)
         if is_new:
             words("Setting up the demo…")
-            with service(parts, step_seconds=0.0):
-                run_async(seed_finished(parts, NAME))
-        with service(parts):
+            _seed_at_first(parts)
+        with service(parts, parts.paths.demo):
             if is_new:
                 run_async(seed_running(parts, NAME))
             raise click.exceptions.Exit(open_inbox(parts, "taskinbox demo"))
 
 
+def _seed_at_first(parts: Parts) -> None:
+    """Make the tasks that a first demo opens with, by a service that doesn't take its time."""
+    from app.cli.demo_seed import seed_finished, seed_forgotten
+
+    with tempfile.TemporaryDirectory(dir=parts.paths.demo) as scratch, service(parts, Path(scratch), 0.0):
+        forgotten = run_async(seed_forgotten(parts, NAME))
+    with service(parts, parts.paths.demo, 0.0):
+        run_async(seed_finished(parts, NAME, forgotten))
+
+
 @contextlib.contextmanager
-def service(parts: Parts, *, step_seconds: float | None = None) -> Iterator[str]:
-    """Run the service as a process of its own, under `NAME` in the servers file; yields its URL.
+def service(parts: Parts, folder: Path, step_seconds: float | None = None) -> Iterator[str]:
+    """Run the service on *folder* as a process of its own, as `NAME` in the servers file; yields its URL.
 
     It ends with the block, and with this program if that is killed. Raises `CommandError` when it can't
     start.
@@ -119,10 +129,10 @@ def service(parts: Parts, *, step_seconds: float | None = None) -> Iterator[str]
 
     # -P: a folder called "app" where the user happens to be is none of ours.
     command = [sys.executable, "-P", "-m", "app", "demo-server", "--until-stdin-closes"]
-    command += ["--port", "0", "--data", str(parts.paths.demo)]
+    command += ["--port", "0", "--data", str(folder)]
     if step_seconds is not None:
         command += ["--step-seconds", str(step_seconds)]
-    log = parts.paths.demo / "service.log"
+    log = folder / "service.log"
     with open(log, "wb") as errors:
         process = subprocess.Popen(
             command,

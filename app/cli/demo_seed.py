@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import Any, Final, Literal
 
 from app.cli.output import words
-from app.cli.parts import Parts, running
+from app.cli.parts import Parts
 from app.engine.commands import Answer, Engine, EngineError
 from app.text import inert_line
 from storage.records import Reader, TaskKey
@@ -15,26 +15,36 @@ from storage.records import Reader, TaskKey
 PATIENCE: Final = 20.0
 """Seconds until what is not ready is left to become so before the person's eyes."""
 
-GONE: Final = "task-of-last-week"
-"""A task that the service does not know."""
+PAUSE: Final = 0.03
+"""Seconds between two looks."""
 
 
-async def seed_finished(parts: Parts, server: str) -> None:
-    """Fill Needs you, Finished, Lost and Archived; the service should be working fast."""
+async def seed_forgotten(parts: Parts, server: str) -> TaskKey | None:
+    """Call something on a service whose data will be gone, as after a crash without a backup."""
     with parts.reader() as reader:
-        async with parts.engine() as engine, running(engine):
+        async with parts.engine() as engine:
+            await _forgiving(_Seeds(engine, reader, server).call("long_build", '{"minutes": 60}'))
+        return next((row.key for row in reader.list_rows(server=server)), None)
+
+
+async def seed_finished(parts: Parts, server: str, forgotten: TaskKey | None) -> None:
+    """Fill Needs you, Finished, Lost and Archived; the service should be working fast.
+
+    One after the other, so that the list has the same order each time: the one with most to see first.
+    """
+    with parts.reader() as reader:
+        async with parts.engine() as engine:
             seeds = _Seeds(engine, reader, server)
-            await asyncio.gather(
-                _forgiving(seeds.report("small")),
-                _forgiving(seeds.report("medium", archive=True)),
-                _forgiving(seeds.until("flaky_job", "{}", "end")),
-                _forgiving(seeds.until("broken_tool", "{}", "end")),
-                _forgiving(seeds.until("deploy_service", '{"service": "checkout"}', "input")),
-                _forgiving(seeds.until("generate_report", '{"size": "large"}', "input")),
-                _forgiving(seeds.until("approve_in_browser", "{}", "input")),
-                _forgiving(seeds.call("ask_first", "{}")),
-                _forgiving(seeds.lost()),
-            )
+            await _forgiving(seeds.until("deploy_service", '{"service": "checkout"}', "input"))
+            await _forgiving(seeds.until("generate_report", '{"size": "large"}', "input"))
+            await _forgiving(seeds.until("approve_in_browser", "{}", "input"))
+            await _forgiving(seeds.call("ask_first", "{}"))
+            await _forgiving(seeds.report("medium", archive=True))
+            await _forgiving(seeds.until("broken_tool", "{}", "end"))
+            await _forgiving(seeds.until("flaky_job", "{}", "end"))
+            await _forgiving(seeds.report("small"))
+            if forgotten is not None:
+                await _forgiving(engine.refresh(forgotten))
 
 
 async def seed_running(parts: Parts, server: str) -> None:
@@ -56,7 +66,7 @@ async def _forgiving(work: Awaitable[Any]) -> None:
 
 
 class _Seeds:
-    """The calls, on one engine that is running."""
+    """The calls, on one engine."""
 
     def __init__(self, engine: Engine, reader: Reader, server: str) -> None:
         self.engine, self.reader, self.server = engine, reader, server
@@ -79,9 +89,11 @@ class _Seeds:
         if archive:
             await self.engine.archive(key)
 
-    async def lost(self) -> None:
-        """A task made elsewhere that its server does not know any more."""
-        await self.engine.track(self.server, GONE)
-
     async def _wait(self, key: TaskKey, until: Literal["input", "end"]) -> None:
-        await self.engine.wait_for(key, until)
+        """Look until it is so: the service is our own and fast, so its poll interval is not waited for."""
+        while True:
+            await self.engine.refresh(key)
+            task = self.reader.task(key)
+            if task is None or task.state.tracking != "active" or (until == "input" and task.open_questions):
+                return
+            await asyncio.sleep(PAUSE)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -17,6 +16,9 @@ from app.cli.tasks import json_option
 from app.engine.commands import Changes, Engine
 from app.text import inert, inert_line
 from storage.records import QuestionRecord, Reader, TaskKey, TaskRecord
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Until(Enum):
@@ -97,6 +99,8 @@ async def follow(
     to_stderr: bool = False,
 ) -> int:
     """Run the engine and report changes of *key* (``None``: of every active task); returns the exit code."""
+    import asyncio
+
     changed = asyncio.Event()
     touched: set[TaskKey] = set()
 
@@ -123,6 +127,8 @@ async def _loop(
     look: Callable[[], int | None], changed: asyncio.Event, work: asyncio.Task[None], timeout: float | None
 ) -> int:
     """Look after each change until there is a verdict, the time is over, or the engine has ended."""
+    import asyncio
+
     deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
     while True:
         waiter = asyncio.create_task(changed.wait())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-HEAVY = ("textual", "rich", "httpx", "pydantic", "starlette", "uvicorn", "jsonschema")
+HEAVY = ("textual", "rich", "httpx", "pydantic", "starlette", "uvicorn", "jsonschema", "asyncio")
 
 PROBE = f"""
 import sys
