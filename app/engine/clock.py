@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from time import time_ns
+from time import monotonic, time_ns
 
 
 def now_ms() -> int:
@@ -32,5 +32,7 @@ class Clock:
     """Milliseconds since the Unix epoch."""
     wait: Callable[[asyncio.Event, float], Awaitable[bool]] = wait_for_event
     """Whether the event came before that many seconds were over."""
+    elapsed: Callable[[], float] = monotonic
+    """Seconds from some fixed moment; goes on when the clock on the wall is set."""
     chance: Callable[[], float] = random.random
     """A number from 0 up to, and without, 1."""

@@ -71,15 +71,14 @@ class Runner:
             await self._reload_if_usable()
             self._watch_all()
             swept = float("-inf")
-            loop = asyncio.get_running_loop()
             while True:
                 self._nudged.clear()
                 seq, changed = self._follow(seq)
                 if self._servers.stamp() != stamp:
                     stamp = self._servers.stamp()
                     await self._reload_if_usable()
-                if changed or loop.time() - swept >= SWEEP_S:
-                    swept = loop.time()
+                if changed or self._clock.elapsed() - swept >= SWEEP_S:
+                    swept = self._clock.elapsed()
                     await self._sweep()
                 await self._clock.wait(self._nudged, FOLLOW_S)
         finally:
@@ -192,7 +191,7 @@ class Runner:
 
     async def _sweep(self) -> None:
         """Start the deliveries that are due."""
-        now = asyncio.get_running_loop().time()
+        now = self._clock.elapsed()
         for key in _tasks_of(q for q in self._reader.pending_answers() if self._outbox.is_ours(q)):
             if self._not_before.get(key, now) > now:
                 continue
@@ -235,7 +234,7 @@ class Runner:
             return
         self._failures[key] = self._failures.get(key, 0) + 1
         pause = schedule.after_failure(self._failures[key], None, self._clock.chance())
-        self._not_before[key] = asyncio.get_running_loop().time() + pause
+        self._not_before[key] = self._clock.elapsed() + pause
 
     def _recovered(self, server: str) -> None:
         """A server answers again: nothing of it waits for the end of its pause."""

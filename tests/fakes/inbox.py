@@ -1,147 +1,136 @@
-"""The whole inbox over a store of its own: the real app, engine and client, driven by Pilot or by its verbs."""
+"""The real engine on a real store in a folder of its own, in a world where time runs faster."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from app import wiring
-from app.engine.commands import Answer, Changes, Delivery, Engine
-from app.forms import read_form
-from app.paths import Paths, find
-from app.tui.app import InboxApp
-from app.tui.servers_file import ServersFile
-from storage.records import QuestionRecord, Reader, TaskKey, TaskRecord
-from textual.pilot import Pilot
+from app.config import ServersFile
+from app.engine.clock import Clock, wait_for_event
+from app.engine.commands import Answer
+from app.engine.engine import InboxEngine
+from app.paths import Paths
+from mcp_client import Limits
+from storage.reader import StoreReader
+from storage.records import QuestionRecord, TaskKey, TaskRecord
+from storage.store import Store
 
+FASTER = 25
+"""The engine's pauses are this many times shorter."""
 PATIENCE = 20.0
-"""Seconds until something that was to happen counts as not happening."""
+"""Seconds until what should happen counts as not happening."""
 
 
-def home(folder: Path, **servers: str) -> Paths:
-    """Make an installation under *folder* with *servers* (name=URL) in its servers file."""
-    paths = find({"TASKINBOX_HOME": str(folder)}).make()
-    entries = {name: {"url": url} for name, url in servers.items()}
-    paths.servers_file.write_text(json.dumps({"mcpServers": entries}))
-    paths.servers_file.chmod(0o600)
-    return paths
+async def _wait(event: asyncio.Event, seconds: float) -> bool:
+    return await wait_for_event(event, seconds / FASTER)
+
+
+def fast_clock() -> Clock:
+    """Return a clock that tells the true time and waits less."""
+    return Clock(wait=_wait, elapsed=lambda: time.monotonic() * FASTER)
 
 
 @dataclass
 class Inbox:
-    """A running inbox."""
+    """One installation, and a program on it."""
 
-    app: InboxApp
-    pilot: Pilot[None]
-    reader: Reader
-    engine: Engine
+    paths: Paths
+    engine: InboxEngine
+    reader: StoreReader
 
-    def text(self) -> str:
-        """Return what is on the screen, line by line."""
-        size = self.app.size
-        strips = self.app.screen._compositor.render_strips()[: size.height]
-        return "\n".join(strip.text.rstrip() for strip in strips)
+    @classmethod
+    async def open(
+        cls,
+        root: Path,
+        servers: Mapping[str, str],
+        *,
+        limits: Limits | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Inbox:
+        """Open a program on the installation at *root*; several may be open at a time."""
+        paths = Paths(root / "config", root / "data", root / "state").make()
+        file = ServersFile(paths.servers_file)
+        for name, url in servers.items():
+            if name not in file.entries():
+                file.add(name, url)
+        engine = await InboxEngine.open(
+            database=paths.database,
+            programs=paths.state / "programs",
+            servers=file,
+            environ=environ or {},
+            clock=fast_clock(),
+            limits=limits or Limits(request_seconds=15, call_seconds=15),
+        )
+        return cls(paths, engine, StoreReader.open(paths.database))
 
-    async def shows(self, *texts: str) -> str:
-        """Return the screen once it shows every one of *texts*."""
-        return await self.until(lambda: all(t in self.text() for t in texts), f"the screen to show {texts!r}")
+    async def close(self) -> None:
+        """End the program."""
+        await self.engine.aclose()
+        self.reader.close()
 
-    async def until(self, holds: Callable[[], Any], what: str) -> str:
-        """Wait until *holds*, looking again after every refresh of the screen."""
-        for _ in range(int(PATIENCE / 0.02)):
-            if holds():
-                return self.text()
-            await self.pilot.pause(0.02)
-        raise AssertionError(f"waited {PATIENCE:g} s for {what}; the screen was\n{self.text()}")
+    def task(self, key: TaskKey) -> TaskRecord:
+        """Return what is stored of a task."""
+        found = self.reader.task(key)
+        assert found is not None
+        return found
 
-    async def task(self, key: TaskKey, holds: Callable[[TaskRecord], bool]) -> TaskRecord:
-        """Return the task's record once it *holds*."""
-        def now() -> bool:
-            record = self.reader.task(key)
-            return record is not None and holds(record)
+    def question(self, key: TaskKey, name: str = "q") -> QuestionRecord:
+        """Return the newest question of that key."""
+        return [q for q in self.reader.questions(key) if q.key == name][-1]
 
-        await self.until(now, f"{key}, which was {self.reader.task(key)}")
-        record = self.reader.task(key)
-        assert record is not None
-        return record
+    def states(self, key: TaskKey) -> dict[str, str]:
+        """Return the state of each question (the newest of each key)."""
+        return {q.key: q.state for q in self.reader.questions(key)}
 
-    async def questions(self, key: TaskKey, *names: str) -> list[QuestionRecord]:
-        """Return the open questions once there are as many as *names* (each name ends a question's key)."""
-        def found() -> list[QuestionRecord]:
-            return [q for q in self.reader.questions(key) if q.is_open]
+    def facts(self, key: TaskKey) -> list[str]:
+        """Return the names of the task's events."""
+        return [one.kind for one in self.reader.events(key)]
 
-        def now() -> bool:
-            keys = [q.key for q in found()]
-            return len(keys) == len(names) and all(any(k.endswith(n) for k in keys) for n in names)
+    def accept(self, key: TaskKey, name: str = "q", content: str = '{"ok": true}') -> Answer:
+        """Return an answer to a question as it is stored."""
+        return Answer(self.question(key, name), "accept", content)
 
-        await self.until(now, f"open questions {names}, there were {self.reader.questions(key)}")
-        return found()
+    async def until(self, true: Callable[[], object]) -> None:
+        """Return once *true* holds; looked at whenever the engine tells of a change."""
+        changed = asyncio.Event()
+        end = self.engine.listen(lambda _: changed.set())
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not true():
+                    changed.clear()
+                    await changed.wait()
+        finally:
+            end()
 
-    async def answer(self, question: QuestionRecord, entries: Mapping[str, Any]) -> Delivery:
-        """Accept *question* with what is typed, as the form would send it."""
-        params = json.loads(question.request_json)["params"]
-        if params.get("mode") == "url":
-            return await self.engine.answer(question.task, [Answer(question, "accept")])
-        filled = read_form(params["requestedSchema"]).fill(entries)
-        assert not filled.errors, filled.errors
-        return await self.engine.answer(question.task, [Answer(question, "accept", filled.content_json)])
-
-    async def open(self, key: TaskKey) -> None:
-        """Show a task."""
-        self.app.screen_stack[1].go_to(key)  # type: ignore[attr-defined]
-        await self.pilot.pause()
-
-
-@asynccontextmanager
-async def inbox(paths: Paths, size: tuple[int, int] = (140, 50)) -> AsyncIterator[Inbox]:
-    """Run the inbox on *paths* and yield it once its engine is there."""
-    reader = wiring.open_reader(paths)
-    app = InboxApp(reader, wiring.engine_factory(paths), _servers(paths))
-    async with app.run_test(size=size) as pilot:
-        for _ in range(int(PATIENCE / 0.02)):
-            if app.engine is not None:
-                break
-            await pilot.pause(0.02)
-        assert app.engine is not None, "the engine did not open"
-        yield Inbox(app, pilot, reader, app.engine)
-
-
-def _servers(paths: Paths) -> ServersFile | None:
-    return getattr(wiring, "tui_servers_file", wiring.servers_file)(paths)  # type: ignore[no-any-return]
-
-
-@asynccontextmanager
-async def engine(paths: Paths) -> AsyncIterator[tuple[Engine, Reader]]:
-    """Run the engine alone on *paths*."""
-    reader = wiring.open_reader(paths)
-    opened = await wiring.open_engine(paths)
-    running = asyncio.create_task(opened.run())
-    try:
-        yield opened, reader
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await opened.aclose()
+    @contextmanager
+    def other_program(self) -> Iterator[Store]:
+        """Write into the store as another program would."""
+        store = Store.open(self.paths.database, clock=lambda: time.time_ns() // 1_000_000)
+        try:
+            yield store
+        finally:
+            store.close()
 
 
-async def changed(engine: Engine, holds: Callable[[], Any], what: str) -> None:
-    """Wait until *holds*, looking again at each change that the engine tells of."""
-    event = asyncio.Event()
-    stop = engine.listen(lambda _: event.set())
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while not holds():
-                event.clear()
-                await event.wait()
-    except TimeoutError:
-        raise AssertionError(f"waited {PATIENCE:g} s for {what}") from None
-    finally:
-        stop()
+class Running:
+    """The engine's `run`, beside a test: what it raises fails the test."""
 
+    def __init__(self, engine: InboxEngine) -> None:
+        self._engine = engine
 
-__all__ = ["Changes", "Inbox", "changed", "engine", "home", "inbox"]
+    async def __aenter__(self) -> asyncio.Task[None]:
+        self._task = asyncio.create_task(self._engine.run())
+        await asyncio.sleep(0)
+        return self._task
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._task.done():
+            self._task.cancel()
+        done, _ = await asyncio.wait([self._task])
+        for task in done:
+            if not task.cancelled():
+                task.result()
