@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from app.demo_server.errors import ServeError
+from app.demo_server.request_state import Seal
 from app.demo_server.server import build_app
+from app.demo_server.service import Client, Service
 from app.demo_server.store import SCHEMA_VERSION, Change, Question, Store, Task
 from app.demo_server.tools import Ask, Done, Job, Outcome, Tool, Work, tool_result
 from app.demo_server.worker import Worker
@@ -179,3 +181,62 @@ async def test_state_is_kept_between_steps_and_across_processes(path):
     task = store.get("tsk_1")
     assert task is not None
     assert task.status == "completed"
+
+
+def test_the_first_answer_to_a_question_stands_whichever_process_brings_it(path):
+    store, rival = Store.open(path), Store.open(path)
+    asked = (Question("a", ASKED), Question("b", ASKED))
+    store.create(make_task(status="input_required", due_ms=None, questions=asked))
+    store.answer("tsk_1", {"a": {"action": "decline"}}, 20)
+    rival.answer(
+        "tsk_1", {"a": {"action": "accept", "content": {}}, "never asked": {"action": "decline"}}, 30
+    )
+    task = store.get("tsk_1")
+    assert task is not None
+    assert [q.response for q in task.questions] == [{"action": "decline"}, None]
+    assert (task.status, task.updated_ms, task.due_ms) == ("input_required", 20, None)
+    rival.answer("tsk_1", {"b": {"action": "decline"}}, 40)
+    task = store.get("tsk_1")
+    assert task is not None
+    assert (task.status, task.updated_ms, task.due_ms) == ("working", 40, 40)
+
+
+def test_an_answer_that_comes_after_a_cancellation_changes_nothing(path):
+    store = Store.open(path)
+    store.create(make_task(status="input_required", due_ms=None, questions=(Question("a", ASKED),)))
+    store.cancel("tsk_1", "cancelled", 20)
+    cancelled = store.get("tsk_1")
+    store.answer("tsk_1", {"a": {"action": "decline"}}, 30)
+    assert store.get("tsk_1") == cancelled
+    assert cancelled is not None
+    assert (cancelled.status, cancelled.updated_ms) == ("cancelled", 20)
+
+
+def test_a_task_starts_only_once_every_question_before_it_is_accepted(path):
+    def step(job: Job) -> Outcome:
+        return Done("done", tool_result("ok"))
+
+    two = Tool(
+        "two", "Two", "Asks two things first", step=step, before=lambda arguments: {"a": ASKED, "b": ASKED}
+    )
+    service = Service(
+        Store.open(path),
+        {"two": two},
+        Seal(b"k" * 32),
+        poll_ms=10,
+        now_ms=lambda: 5,
+        token=lambda: "token",
+        wake=lambda: None,
+    )
+    client = Client(tasks=True, modes=frozenset({"form"}))
+    accepted = {"action": "accept", "content": {}}
+
+    def call(**more: Any) -> dict[str, Any]:
+        return service.call_tool({"name": "two", **more}, client)
+
+    asked = call()
+    assert list(asked["inputRequests"]) == ["a", "b"]
+    again = call(requestState=asked["requestState"], inputResponses={"a": accepted})
+    assert again["resultType"] == "input_required"
+    both = {"a": accepted, "b": accepted}
+    assert call(requestState=again["requestState"], inputResponses=both)["resultType"] == "task"
