@@ -238,11 +238,11 @@ def _deliver(parts: Parts, reader: Reader, task: TaskKey, reply: Answer, *, as_j
     delivery = run_async(work())
     code: int
     code, text = DELIVERED[delivery.state]
-    if not (delivery.outcome and delivery.state == "acknowledged"):
-        words(text if not delivery.message else f"{text} {inert_line(delivery.message)}")
     outcome: Mapping[str, Any] | None = None
-    if delivery.outcome is not None:
+    if delivery.outcome is not None and delivery.state == "acknowledged":
         outcome, code = finish_outcome(reader, delivery.outcome, quiet=as_json)
+    else:
+        words(text if not delivery.message else f"{text} {inert_line(delivery.message)}")
     if as_json:
         from app.cli.shapes import delivery_shape, to_json
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import signal
@@ -102,7 +103,7 @@ def demo(parts: Parts) -> None:
         if is_new:
             words("Setting up the demo…")
             _seed_at_first(parts)
-        with service(parts, parts.paths.demo):
+        with service(parts, parts.paths.demo, meanwhile="app.tui.app"):
             if is_new:
                 run_async(seed_running(parts, NAME))
             raise click.exceptions.Exit(open_inbox(parts, "taskinbox demo"))
@@ -112,15 +113,22 @@ def _seed_at_first(parts: Parts) -> None:
     """Make the tasks that a first demo opens with, by a service that doesn't take its time."""
     from app.cli.demo_seed import seed_finished, seed_forgotten
 
-    with tempfile.TemporaryDirectory(dir=parts.paths.demo) as scratch, service(parts, Path(scratch), 0.0):
+    with (
+        tempfile.TemporaryDirectory(dir=parts.paths.demo) as scratch,
+        service(parts, Path(scratch), 0.0, meanwhile="app.engine.engine"),
+    ):
         forgotten = run_async(seed_forgotten(parts, NAME))
     with service(parts, parts.paths.demo, 0.0):
         run_async(seed_finished(parts, NAME, forgotten))
 
 
 @contextlib.contextmanager
-def service(parts: Parts, folder: Path, step_seconds: float | None = None) -> Iterator[str]:
+def service(
+    parts: Parts, folder: Path, step_seconds: float | None = None, *, meanwhile: str | None = None
+) -> Iterator[str]:
     """Run the service on *folder* as a process of its own, as `NAME` in the servers file; yields its URL.
+
+    The module *meanwhile* is loaded here while the service starts there: what comes next needs both.
 
     It ends with the block, and with this program if that is killed. Raises `CommandError` when it can't
     start.
@@ -143,6 +151,8 @@ def service(parts: Parts, folder: Path, step_seconds: float | None = None) -> It
             env=dict(parts.environ),
         )
     try:
+        if meanwhile is not None:
+            importlib.import_module(meanwhile)
         url = _ready(process, log)
         add_server(parts.paths.servers_file, NAME, url)
         yield url

@@ -185,13 +185,12 @@ def test_what_can_not_be_reached_ends_with_4_and_nothing_is_left_behind(
 
 def test_names_that_are_not_there_have_their_exit_codes(lab: Program) -> None:
     lab.run("call", "nowhere", "echo", code=3)
-    lab.run("tools", "nowhere", code=3)
-    lab.run("servers", "test", "nowhere", code=3)
     lab.run("add", "nowhere", "x", code=3)
+    lab.run("add", "lab", "no-such-task", code=3)
     lab.run("call", "lab", "no_such_tool", code=1)
     lab.run("call", "lab", "echo", "--args", '{"text": ', code=2)
-    for verb in ("show", "answer", "cancel", "watch", "archive", "forget"):
-        lab.run(verb, "no-such-task", code=3)
+    lab.run("cancel", "no-such-task", code=3)
+    assert [row["tool"] for row in lab.json("list")] == ["no_such_tool"]
 
 
 def test_servers_are_tested_and_tools_listed(lab: Program) -> None:
@@ -215,26 +214,47 @@ def test_an_interrupted_watch_ends_with_130(lab: Program) -> None:
     assert "Traceback" not in errors
 
 
-def test_a_reader_that_goes_away_is_no_error_of_ours(lab: Program) -> None:
-    for text in ("a", "b", "c"):
-        lab.run("call", "lab", "echo", "--field", f"text={text}")
-    listing = lab.start("list", "--json")
+def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path) -> None:
+    listing = Program(tmp_path / "home").start("list", "--json")
     assert listing.stdout is not None
     listing.stdout.close()
     assert listing.stderr is not None
     assert listing.stderr.read() == ""
+    listing.stderr.close()
     assert listing.wait(PATIENCE) == 141
 
 
-def test_a_broken_database_is_one_line(lab: Program) -> None:
-    database = Path(lab.json("locate")["database"])
-    lab.run("list")
+def test_a_broken_database_is_one_line(tmp_path: Path) -> None:
+    program = Program(tmp_path / "home")
+    database = Path(program.json("locate")["database"])
+    program.run("list")
     for file in database.parent.glob(database.name + "*"):
         file.unlink()
     database.write_bytes(b"this is not a database, and long enough to look like one" * 100)
-    done = lab.run("list", code=1)
+    done = program.run("list", code=1)
     assert done.stderr.startswith("Error: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_call_that_is_interrupted_while_the_server_thinks_is_kept_as_unknown(tmp_path: Path) -> None:
+    program = Program(tmp_path / "home")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        program.run("servers", "add", "mute", f"http://127.0.0.1:{silent.getsockname()[1]}/mcp")
+        calling = program.start("call", "mute", "charge_card")
+        silent.settimeout(PATIENCE)
+        connection, _ = silent.accept()
+        with connection:
+            assert b"charge_card" in connection.recv(65536)
+            calling.send_signal(signal.SIGINT)
+            _, errors = calling.communicate(timeout=PATIENCE)
+    assert calling.returncode == 130
+    assert "Traceback" not in errors
+    program.run("list", "--refresh", code=None)
+    (row,) = program.json("list")
+    assert (row["kind"], row["tool"], row["section"]) == ("call", "charge_card", "lost")
+    assert "Outcome unknown" in row["reason"]
 
 
 @pytest.mark.parametrize("argv", [[], ["demo"]])

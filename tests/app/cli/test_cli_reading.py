@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from fakes.cli_engine import NOW, Installation, form_question
 
+import app.cli
 from app.cli.output import columns, fit, width
+from app.cli.parts import Parts
 from app.cli.shapes import moment, plain_json
+from app.engine.commands import EngineError
+from app.paths import Paths
 from storage.records import NewTask, TaskKey, TaskState
 
 HOSTILE = "\x1b[31mred\x1b]52;c;aGk=\x07 \u202eevil\u2066 [bold]x[/bold] \x9b2J\r\nline two"
@@ -262,3 +267,45 @@ def test_plain_json_is_ascii_on_one_line_and_means_the_same() -> None:
     assert plain.isprintable()
     assert json.loads(plain) == json.loads(text)
     assert "1.10" in plain
+
+
+def test_refreshing_says_what_could_not_be_seen_and_shows_what_is_stored(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.task("a")
+    home.engine.failure = EngineError("unreachable", "lab is away \x1b[1m")
+    assert home.run("list", "--refresh") == 4
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: lab/a: lab is away ␛[1m",
+        "Error: lab is away ␛[1m",
+    ]
+
+
+def test_a_home_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    paths = Paths(file / "config", file / "data", file / "state")
+    assert app.cli.main(["list"], Parts(paths=paths)) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"Error: {file}")
+    assert error.count("\n") == 1
+
+
+def test_an_argument_that_is_not_text_is_refused(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert home.run("show", "\udcff") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["servers", "--help"]])
+def test_asking_for_help_is_no_error(home: Installation, argv: list[str]) -> None:
+    assert home.run(*argv) == 0
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["nonsense"], ["list", "--nonsense"], ["show"], ["servers", "add", "lab"], ["doctor"], ["export"]],
+)
+def test_what_is_no_command_is_a_usage_error(home: Installation, argv: list[str]) -> None:
+    assert home.run(*argv) == 2
