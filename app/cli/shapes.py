@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
-from simplejson import RawJSON, dumps
+from simplejson import RawJSON, dumps, loads
 
 from app.engine.commands import CallOutcome, Delivery, ServerReport, ToolInfo
 from storage.records import EventRecord, QuestionRecord, ServerRecord, TaskRecord, TaskRow
@@ -145,17 +146,19 @@ def arguments_of(params_json: str) -> Any:
 def parsed(text: str | None) -> Any:
     """Return stored JSON as a value, numbers exact; the text itself where Python can't hold it.
 
-    A server may send an integer of a million digits or nest ten thousand arrays; showing them as they came
-    beats failing.
+    A server may nest ten thousand arrays; showing them as they came beats failing.
     """
     if text is None:
         return None
-    from simplejson import loads
-
     try:
-        return loads(text, use_decimal=True)
+        return loads(text, use_decimal=True, parse_int=_whole_number)
     except (ValueError, RecursionError, ArithmeticError):
         return text
+
+
+def _whole_number(digits: str) -> int | Decimal:
+    # CPython refuses to turn more than 4,300 digits into an int and back; a Decimal keeps them all.
+    return int(digits) if len(digits) <= 4300 else Decimal(digits)
 
 
 def outcome_shape(

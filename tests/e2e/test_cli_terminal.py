@@ -47,7 +47,7 @@ def program(tmp_path: Path) -> Program:
 def test_no_control_sequence_of_a_server_reaches_the_terminal(program: Program, argv: list[str]) -> None:
     with Terminal(program.command(*argv), env={"TASKINBOX_HOME": str(program.home)}) as terminal:
         terminal.wait_ended()
-        raw = bytes(terminal.raw)
+    raw = bytes(terminal.raw)  # all of it: leaving the block waits for the last byte
     assert b"tsk_1" in raw
     text = STYLE.sub(b"", raw) if argv == ["list"] else raw
     assert not set(text) & {0x00, 0x07, 0x1B}
@@ -58,7 +58,7 @@ def test_no_control_sequence_of_a_server_reaches_the_terminal(program: Program, 
 def test_the_list_fits_the_terminal_and_says_what_was_cut(program: Program) -> None:
     with Terminal(program.command("list"), env={"TASKINBOX_HOME": str(program.home)}, columns=60) as terminal:
         terminal.wait_ended()
-        lines = terminal.text().splitlines()
+    lines = terminal.text().splitlines()
     assert [line for line in lines if line][-1].endswith("…")
     assert len([line for line in lines if line]) == 2
 
@@ -70,7 +70,7 @@ def test_colour_is_for_terminals_that_want_it(program: Program) -> None:
             ["env", *(f"{k}={v}" for k, v in environment.items()), *program.command("list")], env=env
         ) as t:
             t.wait_ended()
-            return bytes(t.raw)
+        return bytes(t.raw)
 
     assert STYLE.search(raw())
     assert not STYLE.search(raw(NO_COLOR="1"))

@@ -23,6 +23,10 @@ SCHEMA = """{"type": "object", "required": ["approved", "replicas"], "properties
 CASES = Path(__file__).resolve().parents[4] / "shared" / "cases" / "forms.json"
 
 
+def elicitation(params: str) -> str:
+    return f'{{"method": "elicitation/create", "params": {params}}}'
+
+
 def url_question(key: str, url: str) -> NewQuestion:
     params = json.dumps({"mode": "url", "message": "Please", "url": url})
     return NewQuestion(
@@ -231,6 +235,36 @@ def test_a_schema_that_makes_no_form_is_answered_as_json_and_never_declined(
     assert "--accept" in capsys.readouterr().err
     assert home.run("answer", "tsk_1", "--accept", '{"a": 1.10}', "--dry-run") == 0
     assert "1.10" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "request_json",
+    [
+        "[" * 100_000,
+        '"text"',
+        '{"method": "elicitation/create"}',
+        elicitation("[]"),
+        elicitation('{"mode": 7}'),
+        elicitation('{"mode": "url"}'),
+        elicitation('{"mode": "url", "url": "http://["}'),
+        elicitation('{"requestedSchema": 7}'),
+        elicitation('{"requestedSchema": {"properties": {"a": {"maximum": 1e999}}}}'),
+        elicitation(f'{{"requestedSchema": {{"properties": {{"a": {{"default": {"9" * 5000}}}}}}}}}'),
+        elicitation('{"requestedSchema": ' + '{"allOf": [' * 500 + "]}" * 500 + "}"),
+    ],
+    ids=range(11),
+)
+@pytest.mark.parametrize("said", [["--field", "a=1"], ["--accept", "{}"], ["--decline"], []])
+def test_no_question_however_malformed_ends_in_a_traceback(
+    home: Installation, capsys: pytest.CaptureFixture[str], request_json: str, said: list[str]
+) -> None:
+    home.task("tsk_1", NewQuestion("k", "k", "elicitation/create", request_json))
+    code = home.run("answer", "tsk_1", *said, "--dry-run")
+    captured = capsys.readouterr()
+    assert code in (0, 2)
+    assert captured.out if code == 0 else captured.err
+    for command in (["show", "tsk_1"], ["show", "tsk_1", "--json"], ["list"]):
+        assert home.run(*command) == 0
 
 
 @pytest.mark.parametrize(

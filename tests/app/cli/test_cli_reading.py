@@ -156,6 +156,21 @@ def test_show_json_adds_arguments_result_questions_and_events_with_exact_numbers
     assert [event["kind"] for event in shown["events"]]
 
 
+def test_numbers_too_long_for_python_are_shown_and_sent_as_they_came(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digits = "9" * 5000
+    key = TaskKey("lab", "tsk_1")
+    params = f'{{"name": "work", "arguments": {{"n": {digits}}}}}'
+    result = f'{{"content": [], "structuredContent": {{"n": {digits}}}}}'
+    state = TaskState("completed", tracking="ended", result_json=result)
+    home.store.add_task(NewTask(key, params_json=params, state=state))
+    assert home.run("show", "tsk_1", "--json") == 0
+    assert f'"arguments": {{"n": {digits}}}' in out(capsys)
+    assert home.run("show", "tsk_1") == 0
+    assert f'{{"n": {digits}}}' in out(capsys)
+
+
 def test_show_prints_a_result_and_an_error_for_people(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
