@@ -73,13 +73,17 @@ class Form:
     def _filled(self, content: dict[str, Any], errors: dict[str, str]) -> Filled:
         if self.judged and not self.whole and not errors:
             errors = self._named(self.judge.whole_problems(content))
-        warnings = {field.name: "; ".join(field.warnings) for field in self.fields if field.warnings}
+        warnings: dict[str, str] = {}
+        for field in self.fields:
+            told = [*field.warnings]
+            if field.default_problem is not None:
+                told.append(f"its default breaks its own schema: {field.default_problem}")
+            if UNCHECKED not in told and _unchecked(field, content.get(field.name)):
+                told.append(UNCHECKED)
+            if told:
+                warnings[field.name] = "; ".join(told)
         if self.warnings and not self.whole:
             warnings[""] = "; ".join(self.warnings)
-        for field in self.fields:
-            unchecked = _unchecked(field, content.get(field.name)) and UNCHECKED not in field.warnings
-            if unchecked:
-                warnings[field.name] = "; ".join((*field.warnings, UNCHECKED))
         return Filled(content, encode(content), errors, warnings)
 
     def _named(self, problems: Mapping[str, str]) -> dict[str, str]:

@@ -235,10 +235,7 @@ class _Reader:
         if not field.has_default:
             return field
         problem = value_problem(field, field.default, self.judge)
-        if problem is None:
-            return field
-        warnings = (*field.warnings, f"its default breaks its own schema: {problem}")
-        return replace(field, default_problem=problem, warnings=warnings)
+        return field if problem is None else replace(field, default_problem=problem)
 
     def _kind(self, flat: Flat | None) -> tuple[Kind, Flat | None]:
         if flat is None:
