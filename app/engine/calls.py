@@ -42,7 +42,7 @@ from storage.presence import Presence
 from storage.reader import StoreReader
 from storage.records import NewTask, QuestionRecord, TaskKey, TaskRecord, TaskState
 
-PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Before repeating a call that was asked nothing; the last one stands for all that follow."""
 
 OnProgress = Callable[[str], None]

@@ -28,7 +28,7 @@ from app.engine.commands import (
     ToolListing,
 )
 from app.engine.observed import to_json
-from app.engine.outbox import Outbox, cancel_requested
+from app.engine.outbox import Outbox
 from app.engine.problems import describe, engine_error, unknown_task
 from app.engine.reconcile import event
 from app.engine.runner import Runner
@@ -205,9 +205,10 @@ class InboxEngine:
             return f"Given up here; {record.key.server} was told nothing."
         if record.state.tracking == "ended":
             raise EngineError("closed", f"{record.key.id} is over already: {record.state.status}.")
-        await self._change(record.key, cancel_requested(self._clock.now()))
-        self._servers.check(record.key.server)
-        error = await self._own(self._outbox.cancel(record.key))
+        try:
+            error = await self._own(self._outbox.cancel(record.key, requested_at=self._clock.now()))
+        except UnknownTask:
+            raise unknown_task(task) from None
         if error is None:
             self._runner.hurry(record.key)
             return f"{record.key.server} was asked to cancel {record.key.id}; it decides whether and when."

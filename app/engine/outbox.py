@@ -142,20 +142,30 @@ class Outbox:
         await self._move(key, still, "refused", "answer_refused", describe(error))
         return Attempt()
 
-    async def cancel(self, key: TaskKey) -> McpError | EngineError | None:
-        """Pass a saved wish to cancel on to the server; returns what kept it, ``None``: acknowledged.
+    async def cancel(self, key: TaskKey, *, requested_at: int | None = None) -> McpError | EngineError | None:
+        """Pass a saved wish to cancel on to the server; returns what kept it, ``None``: it has it.
 
-        Repeating it is harmless. A refusal ends the wish; anything else leaves it for the next attempt.
+        With *requested_at*, the wish is saved first. A refusal ends the wish; anything else leaves it for the
+        next attempt. Raises `UnknownTask`.
         """
-        try:
-            await self._servers.request(key.server, lambda client: client.cancel_task(key.id))
-        except ServerError as error:
-            await self._observer.change(key, _cancel_refused(describe(error)), durable=True)
-            return error
-        except (McpError, EngineError) as error:
-            return error
-        await self._observer.change(key, _cancel_acknowledged(self._clock.now()), durable=True)
-        return None
+        if requested_at is not None:
+            await self._observer.change(key, cancel_requested(requested_at), durable=True)
+        async with self._observer.lock(key):
+            stored = self._reader.task(key)
+            # The watcher and a command may both be at it: one request is enough.
+            if stored is None or stored.state.cancel_acknowledged_at is not None:
+                return None
+            if requested_at is None and stored.state.cancel_requested_at is None:
+                return None
+            try:
+                await self._servers.request(key.server, lambda client: client.cancel_task(key.id))
+            except ServerError as error:
+                await self._observer.change(key, _cancel_refused(describe(error)), durable=True)
+                return error
+            except (McpError, EngineError) as error:
+                return error
+            await self._observer.change(key, _cancel_acknowledged(self._clock.now()), durable=True)
+            return None
 
     async def _move(
         self,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from app.engine.commands import EngineError, Failure
 from app.text import inert_line
 from mcp_client import AuthRequired, InvalidRequest, McpError, ProtocolError, ServerError, TransportError
 from storage.records import TaskKey
+
+UNREACHABLE: Final = "Unreachable: "
+"""How the words for an outage begin."""
 
 
 def failure_of(error: McpError) -> Failure:
@@ -31,7 +36,7 @@ def describe(error: McpError) -> str:
         case InvalidRequest():
             return f"This can't be sent: {said}"
         case TransportError():
-            return f"Unreachable: {said}"
+            return f"{UNREACHABLE}{said}"
         case AuthRequired():
             return f"Sign-in needed: {said}"
         case ServerError():

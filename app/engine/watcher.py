@@ -14,7 +14,7 @@ from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
 from app.engine.commands import EngineError
 from app.engine.observed import Observed
-from app.engine.problems import describe
+from app.engine.problems import UNREACHABLE, describe
 from app.engine.reconcile import event
 from app.engine.servers import Servers
 from app.engine.sight import observed
@@ -146,6 +146,9 @@ class Observer:
         stored = self._reader.task(key)
         if stored is None:
             return Look("gone")
+        known = stored.state.problem or ""
+        if words.startswith(UNREACHABLE) and known.startswith(UNREACHABLE):
+            words = known  # one outage is one problem, whether it refuses, resets or times out just now
         if reconcile.problem(stored, words):
             try:
                 await self.change(key, lambda task, _: reconcile.problem(task, words))

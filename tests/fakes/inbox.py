@@ -25,13 +25,13 @@ PATIENCE = 20.0
 """Seconds until what should happen counts as not happening."""
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> bool:
-    return await wait_for_event(event, seconds / FASTER)
-
-
-def fast_clock() -> Clock:
+def fast_clock(faster: int = FASTER) -> Clock:
     """Return a clock that tells the true time and waits less."""
-    return Clock(wait=_wait, elapsed=lambda: time.monotonic() * FASTER)
+
+    async def wait(event: asyncio.Event, seconds: float) -> bool:
+        return await wait_for_event(event, seconds / faster)
+
+    return Clock(wait=wait, elapsed=lambda: time.monotonic() * faster)
 
 
 @dataclass
@@ -50,6 +50,7 @@ class Inbox:
         *,
         limits: Limits | None = None,
         environ: Mapping[str, str] | None = None,
+        faster: int = FASTER,
     ) -> Inbox:
         """Open a program on the installation at *root*; several may be open at a time."""
         paths = Paths(root / "config", root / "data", root / "state").make()
@@ -62,7 +63,7 @@ class Inbox:
             programs=paths.state / "programs",
             servers=file,
             environ=environ or {},
-            clock=fast_clock(),
+            clock=fast_clock(faster),
             limits=limits or Limits(request_seconds=15, call_seconds=15),
         )
         return cls(paths, engine, StoreReader.open(paths.database))
