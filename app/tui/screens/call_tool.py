@@ -19,7 +19,7 @@ from app.text import plural
 from app.tui.messages import OpenTask
 from app.tui.widgets.controls import SafeInput
 from app.tui.widgets.form_fields import FormFields
-from app.tui.widgets.host import host_of, in_background
+from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertLine, InertText, Part, content, joined, joined_line, line, say
 from app.tui.widgets.raw_form import form_of
 from app.tui.widgets.result_view import FailureView, ResultView
@@ -195,18 +195,16 @@ class CallScreen(Screen[None]):
         if event.input is self._filter:
             self._list.focus()
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+    async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A tool was chosen: its form."""
         if event.option_list is self._list and not self.running:
-            self._choose(self.tools[self._shown[event.option_index]])
-            if self.fields is not None:
-                self.call_after_refresh(self._begin_form)
+            fields = self._choose(self.tools[self._shown[event.option_index]])
+            if fields is not None:
+                await self._form.mount(fields)
+                if not fields.focus_first():
+                    self._run.focus()
 
-    def _begin_form(self) -> None:
-        if self.fields is None or not self.fields.focus_first():
-            self._run.focus()
-
-    def _choose(self, tool: ToolInfo | None) -> None:
+    def _choose(self, tool: ToolInfo | None) -> FormFields | None:
         self.tool = tool
         self.outcome = None
         self._form.remove_children()
@@ -217,10 +215,10 @@ class CallScreen(Screen[None]):
         self.fields = None
         if tool is None:
             self._about.show("")
-            return
+            return None
         self._about.show(_about(tool))
         self.fields = FormFields(form_of(tool.input_schema))
-        self._form.mount(self.fields)
+        return self.fields
 
     # running
 
@@ -257,20 +255,20 @@ class CallScreen(Screen[None]):
         try:
             outcome = await engine.call(server, tool, arguments_json, on_progress=self._progress)
         except EngineError as error:
-            if self.is_attached:
+            if is_alive(self):
                 self._set_running(False)
                 self._say(f"✗ {error.message}", "$text-error")
             else:
                 say(app, error.message, "error")
             return
-        if self.is_attached:
+        if is_alive(self):
             self._set_running(False)
             self._show_outcome(outcome)
         else:
             say(app, _outcome_words(outcome)[0])
 
     def _progress(self, text: str) -> None:
-        if self.is_attached and self.running:
+        if is_alive(self) and self.running:
             self._say(text)
 
     def _set_running(self, running: bool) -> None:

@@ -8,6 +8,8 @@ from typing import Any, Protocol, cast
 
 from textual.app import App
 from textual.dom import DOMNode
+from textual.screen import Screen
+from textual.widget import Widget
 
 from app.engine.commands import Engine
 from storage.records import Reader
@@ -38,6 +40,14 @@ def now_ms(node: DOMNode) -> int:
     """Return the time by the app's clock, in milliseconds since the epoch."""
     clock = getattr(node.app, "clock", None)
     return int(clock()) if callable(clock) else time.time_ns() // 1_000_000
+
+
+def is_alive(widget: Widget) -> bool:
+    """Say whether *widget* is still somewhere on a screen: work that it began may end after it has gone."""
+    if not (widget.is_running and widget.is_attached):
+        return False
+    screen = widget if isinstance(widget, Screen) else widget.screen
+    return screen in widget.app.screen_stack
 
 
 def in_background(app: App[Any], work: Any, *, group: str) -> None:

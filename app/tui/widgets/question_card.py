@@ -22,7 +22,7 @@ from app.engine.commands import Answer, Delivery, Engine, EngineError
 from app.text import inert_line
 from app.tui.messages import Answered
 from app.tui.widgets.drafts import drafts_of
-from app.tui.widgets.host import host_of, in_background
+from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertText, cell, content, say
 from storage.records import QuestionRecord
 
@@ -94,6 +94,7 @@ class QuestionCard(Vertical):
         self.question = question
         self.phase: Phase = "asking"
         self._monotonic = monotonic
+        self._focus_wanted = False
         self._armed_at = monotonic() + GRACE
         self._notice = InertText("", classes="notice")
         self._status = InertText("", classes="status")
@@ -153,8 +154,16 @@ class QuestionCard(Vertical):
             yield self._close
 
     def on_mount(self) -> None:
-        """Show what is to be said about the question."""
+        """Show what is to be said about the question; begin in it where that was asked for meanwhile."""
         self._show_notices()
+        if self._focus_wanted:
+            self.focus_form()
+
+    def begin(self) -> None:
+        """Give the focus to the form, as soon as it is there."""
+        self._focus_wanted = not self.is_mounted
+        if self.is_mounted:
+            self.focus_form()
 
     def limit_height(self, rows: int) -> None:
         """Let the body scroll inside the card, so that its buttons stay in reach; *rows* for all of it."""
@@ -193,7 +202,7 @@ class QuestionCard(Vertical):
     @property
     def has_focus_within(self) -> bool:
         """Say whether the focus is somewhere in this card."""
-        focused = self.screen.focused if self.is_attached else None
+        focused = self.screen.focused if is_alive(self) else None
         return focused is not None and self in focused.ancestors_with_self
 
     def _come_back(self) -> None:
@@ -287,16 +296,16 @@ class QuestionCard(Vertical):
             delivery = await engine.answer(question.task, [Answer(question, action, content_json)])
         except EngineError as error:
             self._failed(error)
-            if not self.is_attached:
+            if not is_alive(self):
                 say(app, f"{question.task.server}: {error.message}", "error")
             return
         if delivery.state not in ("refused", "withdrawn"):
             drafts.drop(question.id)
         self._delivered(action, delivery)
-        if not self.is_attached and delivery.state in ("refused", "withdrawn"):
+        if not is_alive(self) and delivery.state in ("refused", "withdrawn"):
             say(app, f"{question.task.server}: {delivery.message or DELIVERY_WORDS[delivery.state]}", "error")
         told = Answered(question.task, question.id, action, delivery.state)
-        (self if self.is_attached else app).post_message(told)
+        (self if is_alive(self) else app).post_message(told)
 
     def _failed(self, error: EngineError) -> None:
         self.phase = "asking"

@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Button
 
-from app.tui.widgets.host import in_background
+from app.tui.widgets.host import in_background, is_alive
 from app.tui.widgets.inert import InertText, Part, content, joined
 from app.tui.widgets.question_card import QuestionCard
 from app.tui.widgets.url_review import UrlReview, open_in_browser, review_url
@@ -101,7 +101,7 @@ class QuestionUrl(QuestionCard):
 
     async def _open_then_accept(self) -> None:
         opened = await asyncio.to_thread(self._opener, self.review.url)
-        if not self.is_attached:
+        if not is_alive(self):
             return
         if opened:
             self.give("accept")

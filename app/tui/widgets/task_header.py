@@ -8,7 +8,7 @@ from textual.containers import Horizontal, Vertical
 from app.text import duration, inert_line
 from app.tui.widgets.inert import InertLine, InertText, Part, joined, joined_line
 from app.tui.widgets.times import clock_time
-from app.tui.words import Tone, left_of, message_of, status_of
+from app.tui.words import Tone, left_of, status_of
 from storage.records import TaskRecord
 
 _TONES: dict[Tone, str] = {
@@ -88,8 +88,8 @@ class TaskHeader(Vertical):
     def _said_parts(self, record: TaskRecord, now: int) -> list[Part]:
         state = record.state
         parts: list[Part] = []
-        message = message_of(record)
-        if message and message != state.problem:
+        message = state.reason or state.status_message
+        if message:
             parts += [inert_line(message, 300), "\n"]
         if state.problem:
             parts += [(f"! {inert_line(state.problem, 300)}", "$text-warning"), "\n"]

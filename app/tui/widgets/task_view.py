@@ -261,7 +261,7 @@ class TaskView(Widget):
         self.query_one(TabbedContent).active = "overview"
         for card in self._cards.values():
             if card.phase == "asking":
-                card.focus_form()
+                card.begin()
                 return True
         return False
 
