@@ -107,6 +107,12 @@ class Inbox:
         finally:
             end()
 
+    async def eventually(self, true: Callable[[], object]) -> None:
+        """Return once *true* holds because of another program: nothing in this one tells of it."""
+        async with asyncio.timeout(PATIENCE):
+            while not true():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
     @contextmanager
     def other_program(self) -> Iterator[Store]:
         """Write into the store as another program would."""
