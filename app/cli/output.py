@@ -10,13 +10,14 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import click
 
 from app.text import PREVIEW_LIMIT, duration, inert, inert_line, plural
-from storage.records import QuestionRecord, TaskRecord, TaskRow
+from storage.records import EventRecord, QuestionRecord, TaskKey, TaskRecord, TaskRow
 
 GAP: Final = "  "
 
@@ -138,13 +139,26 @@ def message_words(row: TaskRow) -> str:
     return ": ".join(part for part in (asks, row.state.status_message or "") if part)
 
 
-def list_rows(rows: Sequence[TaskRow], now: int) -> None:
-    """Print the list for a person."""
-    header = ("SECTION", "TASK", "TOOL", "STATUS", "AGE", "LEFT", "MESSAGE")
+def short_ids(keys: Collection[TaskKey], floor: int = 12) -> dict[TaskKey, str]:
+    """Return for each task the beginning of its id, at least *floor* characters, that names no other one."""
+    ids = sorted(key.id for key in keys)
+    needed: dict[str, int] = {}
+    for left, right in pairwise(ids):
+        pairs = enumerate(zip(left, right, strict=False))
+        shared = next((place for place, (a, b) in pairs if a != b), min(len(left), len(right))) + 1
+        needed[left] = max(needed.get(left, floor), shared)
+        needed[right] = max(needed.get(right, floor), shared)
+    return {key: key.id[: needed.get(key.id, floor)] for key in keys}
+
+
+def list_rows(rows: Sequence[TaskRow], now: int, ids: Mapping[TaskKey, str] | None = None) -> None:
+    """Print the list for a person; with what names each task in *ids* instead of its whole id."""
+    header = ("SECTION", "SERVER", "TASK", "TOOL", "STATUS", "AGE", "LEFT", "MESSAGE")
     body = [
         (
             row.section,
-            str(row.key),
+            row.key.server,
+            (ids or {}).get(row.key, row.key.id),
             row.tool or "-",
             status_words(row),
             duration(now - (row.state.created_at or row.added_at)),
@@ -224,6 +238,20 @@ def task_lines(task: TaskRecord, questions: Sequence[QuestionRecord], now: int) 
     lines = [f"{name:<10}{inert_line(text)}" for name, text in pairs if text]
     for question in questions:
         lines += ["", *question_lines(question)]
+    return lines
+
+
+def history_lines(events: Sequence[EventRecord]) -> list[str]:
+    """Return what happened to a task, oldest first: when, what, and the one detail that tells it apart."""
+    from app.cli.shapes import parsed
+
+    lines = []
+    for event in events:
+        told = parsed(event.data_json)
+        told = told if isinstance(told, dict) else {}
+        detail = [str(told[name]) for name in ("key", "to", "message", "reason", "taskId") if told.get(name)]
+        what = event.kind.replace("_", " ")
+        lines.append(inert_line("  ".join([clock_words(event.at), what, *detail]), 200))
     return lines
 
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Final
 
 import click
 
 from app.cli.exits import CommandError, Exit
-from app.cli.output import data, json_line, json_lines, list_rows, result_lines, task_lines, words
+from app.cli.output import (
+    data,
+    history_lines,
+    json_line,
+    json_lines,
+    list_rows,
+    result_lines,
+    short_ids,
+    task_lines,
+    words,
+)
 from app.cli.parts import Parts, load, resolve, run_async
 from app.text import inert_line
 from storage.records import SECTIONS, Reader, Section, TaskKey, TaskRow
 
 STATUSES: Final = ("working", "input_required", "completed", "failed", "cancelled")
+
+HISTORY: Final = 20
+"""Newest events that `show` prints for people; ``--json`` has more."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 refresh_option = click.option("--refresh", is_flag=True, help="Look at the server first.")
@@ -52,7 +66,9 @@ def list_(parts: Parts, status: str | None, server: str | None, refresh: bool, a
 
             json_lines([row_shape(row, open_keys(reader, row)) for row in rows])
         elif rows:
-            list_rows(rows, parts.now())
+            # A beginning that names one task alone is as good as its id, and leaves room for what it says.
+            ids = short_ids([row.key for row in reader.list_rows()]) if sys.stdout.isatty() else None
+            list_rows(rows, parts.now(), ids)
         else:
             words("Nothing here yet." if status is None else "Nothing matches.")
 
@@ -106,6 +122,8 @@ def print_task(parts: Parts, reader: Reader, key: TaskKey, *, as_json: bool) -> 
         lines += ["", "result", *result_lines(parsed(record.state.result_json))]
     if record.state.error_json is not None:
         lines += ["", f"error     {plain_json(record.state.error_json)}"]
+    if events := reader.events(key, limit=HISTORY):
+        lines += ["", "history", *history_lines(events)]
     data("\n".join(lines))
 
 

@@ -10,7 +10,7 @@ import pytest
 from fakes.cli_engine import NOW, Installation, form_question
 
 import app.cli
-from app.cli.output import columns, fit, width
+from app.cli.output import columns, fit, short_ids, width
 from app.cli.parts import Parts
 from app.cli.shapes import moment, plain_json
 from app.engine.commands import EngineError
@@ -184,7 +184,9 @@ def test_show_prints_a_result_and_an_error_for_people(
     assert "Report\nready" in text
     assert "[image, image/png, 4 characters of base64]" in text
     assert home.run("show", "bad") == 0
-    assert '{"code": -32603, "message": "no"}' in out(capsys)
+    text = out(capsys)
+    assert '{"code": -32603, "message": "no"}' in text
+    assert text.splitlines()[-1] == "2027-01-15 08:00:00 UTC  added"
 
 
 def test_a_task_is_named_by_exact_id_unique_prefix_or_server_and_id(
@@ -252,6 +254,20 @@ def test_columns_line_up_with_wide_characters() -> None:
         6,
         6,
     ]
+
+
+def test_a_short_id_is_long_enough_to_name_one_task_alone() -> None:
+    keys = [
+        TaskKey("s", id)
+        for id in ("a" * 20, "a" * 15 + "b" * 5, "b", "bc", "task-1", "t" * 30, "t" * 30 + "x")
+    ]
+    short = short_ids(keys)
+    assert short[keys[0]] == "a" * 16
+    assert short[keys[5]] == "t" * 30
+    for key, text in short.items():
+        exact = [other for other in keys if other.id == text]
+        assert (exact or [other for other in keys if other.id.startswith(text)]) == [key]
+    assert short_ids([TaskKey("s", "x" * 40)]) == {TaskKey("s", "x" * 40): "x" * 12}
 
 
 def test_a_cut_text_says_so_and_fits() -> None:
