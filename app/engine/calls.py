@@ -137,7 +137,7 @@ class Calls:
 
     async def recover(self) -> None:
         """Mark the calls that were in flight when their program ended: their outcome is unknown."""
-        for call in await self._store.calls_in_flight():
+        for call in self._reader.calls_in_flight():
             if call.owner is not None and self._presence.is_dead(call.owner):
                 reason = "Outcome unknown: the program ended after the call was sent, before its reply came."
                 await self._observer.change(
@@ -154,8 +154,8 @@ class Calls:
                 reply = await self._exchange(record, given, on_progress)
             except (McpError, EngineError) as error:
                 return await self._broken(key, error, given, unsent)
-            except asyncio.CancelledError:
-                reason = "Outcome unknown: the program ended while it waited for the reply."
+            except BaseException:  # the program ends, or it has a fault: either way nobody hears the reply
+                reason = "Outcome unknown: the program stopped waiting for the reply."
                 await self._store.change_task(key, call_writes.unknown(reason), durable=True)
                 raise
             outcome = await self._settle(key, reply)

@@ -10,10 +10,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-import simplejson
-
 from app.config import ConfigError, ServersFile
-from app.engine import call_writes, reconcile
+from app.engine import call_writes
 from app.engine.calls import Calls, Waiting
 from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
@@ -27,23 +25,22 @@ from app.engine.commands import (
     ToolInfo,
     ToolListing,
 )
+from app.engine.given import delivery_of, handle_of, json_object, reply_to
 from app.engine.observed import to_json
 from app.engine.outbox import Outbox
 from app.engine.problems import describe, engine_error, unknown_task
 from app.engine.reconcile import event
 from app.engine.runner import Runner
 from app.engine.servers import LIMITS, Servers
+from app.engine.sight import observed, report
 from app.engine.watcher import Look, Observer
 from app.text import inert_line
 from mcp_client import (
-    CreateTaskResult,
     DiscoverResult,
     Limits,
     McpClient,
     McpError,
-    ProtocolError,
     ServerError,
-    read_handle,
 )
 from storage.async_store import AsyncStore
 from storage.errors import QuestionClosed, UnknownTask
@@ -53,7 +50,6 @@ from storage.records import (
     NewTask,
     QuestionChange,
     QuestionRecord,
-    Reply,
     TaskKey,
     TaskRecord,
     TaskState,
@@ -165,7 +161,7 @@ class InboxEngine:
         on_progress: Callable[[str], None] | None = None,
     ) -> CallOutcome:
         """Call a tool: durable before it is sent, never repeated by itself."""
-        _object(arguments_json, "The arguments")
+        json_object(arguments_json, "The arguments")
         return await self._own(self._calls.start(server, tool, arguments_json, on_progress))
 
     async def call_again(self, call: TaskKey) -> CallOutcome:
@@ -177,11 +173,11 @@ class InboxEngine:
         """Keep a task made elsewhere; its server is asked for it once."""
         key = TaskKey(server, task_id)
         state = (
-            TaskState() if handle_json is None else call_writes.handle_state(_handle(handle_json, task_id))
+            TaskState() if handle_json is None else call_writes.handle_state(handle_of(handle_json, task_id))
         )
         self._servers.check(server)
         try:
-            await self._servers.request(server, lambda client: client.get_task(task_id))
+            found = await self._servers.request(server, lambda client: client.get_task(task_id))
         except ServerError as error:
             if error.is_invalid_params:
                 shown = inert_line(task_id, 200)
@@ -193,7 +189,7 @@ class InboxEngine:
             raise engine_error(server, error, doing="asking for the task") from None
         await self._store.add_task(NewTask(key, tool=None, state=state))
         self._feed.add(key)
-        await self._observer.look(key)
+        await self._observer.take_in(key, observed(found))
         self._moved(key)
         return key
 
@@ -247,7 +243,7 @@ class InboxEngine:
         if len(holders) != 1 or len({answer.question.id for answer in answers}) != len(answers):
             raise EngineError("invalid", "One or more answers, each to another question of one task.")
         (holder,) = holders
-        replies = [_reply(answer) for answer in answers]
+        replies = [reply_to(answer) for answer in answers]
         try:
             await self._store.queue_answers(holder, replies, by=BY)
         except QuestionClosed as error:
@@ -284,7 +280,7 @@ class InboxEngine:
             self._runner.hurry(holder)
         self._moved(holder)
         states = [q for one in question_ids if (q := self._reader.question(one)) is not None]
-        return _delivery(holder, states, attempt.error)
+        return delivery_of(holder, states, attempt.error)
 
     async def _go_on(self, call: TaskKey) -> Delivery:
         try:
@@ -336,20 +332,7 @@ class InboxEngine:
         found: DiscoverResult = await self._ask(server, lambda client: client.discover(), "asking what it is")
         await self._servers.learned(server, to_json(found.raw))
         listing = await self.tools(server) if found.has_tools else ToolListing(())
-        info = found.server_info
-        title = f"{info.title or info.name} {info.version}" if info is not None else "(it does not say)"
-        warnings = [*found.faults, *listing.warnings]
-        if not found.has_tasks:
-            warnings.append("It does not declare tasks: its tools answer at once, or ask first.")
-        return ServerReport(
-            name=server,
-            title=title,
-            versions=found.supported_versions,
-            has_tasks=found.has_tasks,
-            tools=len(listing.tools),
-            instructions=found.instructions,
-            warnings=tuple(warnings),
-        )
+        return report(server, found, listing)
 
     async def reload_servers(self) -> None:
         """Read the servers file again."""
@@ -413,53 +396,9 @@ class InboxEngine:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._work.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            level = logging.INFO if isinstance(error, EngineError) else logging.ERROR
-            log.log(level, "A command did not succeed: %s", error)
-
-
-def _object(text: str, what: str) -> dict[str, Any]:
-    try:
-        value = simplejson.loads(text, use_decimal=True, allow_nan=False)
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        raise EngineError("invalid", f"{what} can't be read as JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise EngineError("invalid", f"{what} must be a JSON object.")
-    return value
-
-
-def _handle(handle_json: str, task_id: str) -> CreateTaskResult:
-    raw = _object(handle_json, "The handle")
-    try:
-        handle = read_handle(raw)
-    except ProtocolError as error:
-        raise EngineError("invalid", f"The handle can't be read: {describe(error)}") from None
-    if handle.task_id != task_id:
-        raise EngineError("invalid", "The handle is another task's.")
-    return handle
-
-
-def _reply(answer: Answer) -> Reply:
-    question = answer.question
-    words = reconcile.unanswerable(question)
-    if words is not None:
-        raise EngineError("invalid", words)
-    if answer.content_json is not None:
-        _object(answer.content_json, "The answer's content")
-    return Reply(question.id, question.fingerprint, answer.response_json)
-
-
-def _delivery(
-    holder: TaskKey, questions: Sequence[QuestionRecord], error: McpError | EngineError | None
-) -> Delivery:
-    by_state = {q.state: q for q in questions}
-    if "refused" in by_state:
-        return Delivery("refused", by_state["refused"].refusal)
-    if "queued" in by_state or "sent" in by_state:
-        if isinstance(error, McpError):
-            error = engine_error(holder.server, error, doing="delivering the answer")
-        reason = f" {error.message}" if error is not None else " Another program delivers it."
-        return Delivery("saved", f"Saved, and delivered as soon as that is possible.{reason}")
-    if {"withdrawn", "open"} & by_state.keys() or not questions:
-        return Delivery("withdrawn", "The question vanished or changed before the answer could be sent.")
-    return Delivery("acknowledged")
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, EngineError):  # its message may repeat what a server said of an answer
+            log.info("A command did not succeed: %s", error.failure)
+        else:
+            log.error("A command failed", exc_info=error)

@@ -18,7 +18,7 @@ from app.engine.servers import Servers
 from app.engine.watcher import Observer, Watch, supervise
 from app.text import inert_line
 from storage.async_store import AsyncStore
-from storage.errors import StorageError, UnknownTask
+from storage.errors import StorageError, StoreBusy, UnknownTask
 from storage.reader import StoreReader
 from storage.records import QuestionRecord, TaskKey, TaskRecord, TaskWrites
 from storage.store import Decide
@@ -28,6 +28,8 @@ FOLLOW_S: Final = 0.5
 SWEEP_S: Final = 5.0
 """Seconds between two looks for answers and calls that another program left behind, and those that are
 due."""
+SPREAD_S: Final = 0.002
+"""Seconds between the first looks of two tasks at the start: thousands at once would hold up the screen."""
 
 log = logging.getLogger(__name__)
 
@@ -73,13 +75,16 @@ class Runner:
             swept = float("-inf")
             while True:
                 self._nudged.clear()
-                seq, changed = self._follow(seq)
-                if self._servers.stamp() != stamp:
-                    stamp = self._servers.stamp()
-                    await self._reload_if_usable()
-                if changed or self._clock.elapsed() - swept >= SWEEP_S:
-                    swept = self._clock.elapsed()
-                    await self._sweep()
+                try:
+                    seq, changed = self._follow(seq)
+                    if self._servers.stamp() != stamp:
+                        stamp = self._servers.stamp()
+                        await self._reload_if_usable()
+                    if changed or self._clock.elapsed() - swept >= SWEEP_S:
+                        swept = self._clock.elapsed()
+                        await self._sweep()
+                except StoreBusy as error:
+                    log.warning("The store is busy, and is tried again: %s", error)
                 await self._clock.wait(self._nudged, FOLLOW_S)
         finally:
             self._is_running = False
@@ -137,17 +142,18 @@ class Runner:
             log.warning("The servers file was not read again: %s", error)
 
     def _watch_all(self) -> None:
-        for row in self._reader.active_tasks():
-            self._watch(row.key)
+        for number, row in enumerate(self._reader.active_tasks()):
+            self._watch(row.key, first_pause=number * SPREAD_S)
         waiting = self._reader.list_rows(status="input_required")
         for row in waiting:
             if row.kind == "call" and not row.open_questions and row.state.tracking == "active":
                 self._start(("deliver", row.key), self._go_on(row.key))
 
-    def _watch(self, key: TaskKey) -> None:
+    def _watch(self, key: TaskKey, *, first_pause: float = 0.0) -> None:
         if key in self._watches:
             return
         watch = Watch(key, self._observer, self._reader, self._clock, self._outbox.cancel)
+        watch.first_pause = first_pause
 
         async def work() -> None:
             try:
@@ -220,7 +226,7 @@ class Runner:
         try:
             await self._calls.go_on(key)
         except EngineError as error:
-            log.info("The call %s did not go on: %s", key, error)
+            log.info("The call %s did not go on: %s", key, error.failure)
             failed = True
         except Exception:
             log.exception("A fault of this program while going on with the call %s", key)

@@ -1,12 +1,20 @@
-"""From wire models to what `reconcile` takes."""
+"""From wire models to what the engine and its callers take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Literal
 
+from app.engine.commands import ServerReport, ToolListing
 from app.engine.observed import Asked, Observed, asked, to_json
-from mcp_client import CompletedTask, DetailedTask, FailedTask, InputRequest, InputRequiredTask
+from mcp_client import (
+    CompletedTask,
+    DetailedTask,
+    DiscoverResult,
+    FailedTask,
+    InputRequest,
+    InputRequiredTask,
+)
 
 
 def asked_of(requests: Iterable[InputRequest]) -> tuple[Asked, ...]:
@@ -45,4 +53,21 @@ def observed(task: DetailedTask, *, by: Literal["poll", "subscription"] = "poll"
         snapshot_json=to_json(task.raw),
         faults=faults,
         by=by,
+    )
+
+
+def report(server: str, found: DiscoverResult, listing: ToolListing) -> ServerReport:
+    """Return what a server says of itself, for a person."""
+    info = found.server_info
+    warnings = [*found.faults, *listing.warnings]
+    if not found.has_tasks:
+        warnings.append("It does not declare tasks: its tools answer at once, or ask first.")
+    return ServerReport(
+        name=server,
+        title=f"{info.title or info.name} {info.version}" if info is not None else "(it does not say)",
+        versions=found.supported_versions,
+        has_tasks=found.has_tasks,
+        tools=len(listing.tools),
+        instructions=found.instructions,
+        warnings=tuple(warnings),
     )

@@ -85,8 +85,7 @@ class Observer:
                 return await self._failed(key, error)
             seen = observed(task)
             try:
-                if await self._take_in(key, seen, begun if attempt < OVERTAKEN_MOST else None):
-                    await self._note_faults(key, seen)
+                if await self.take_in(key, seen, begun if attempt < OVERTAKEN_MOST else None):
                     return Look("seen", seen)
             except UnknownTask:
                 return Look("gone")
@@ -105,8 +104,12 @@ class Observer:
             self._feed.add(key)
         return writes
 
-    async def _take_in(self, key: TaskKey, seen: Observed, begun: int | None) -> bool:
-        """Store what was seen; False when the task changed after the look had begun."""
+    async def take_in(self, key: TaskKey, seen: Observed, begun: int | None = None) -> bool:
+        """Store what was seen; False when the task changed after *begun*, when the look began.
+
+        Raises `UnknownTask`.
+        """
+        await self._note_faults(key, seen)
         stored = self._reader.task(key)
         if stored is None:
             raise UnknownTask(str(key))
@@ -124,11 +127,11 @@ class Observer:
         await self.change(key, decide)
         return not overtaken
 
-    @staticmethod
-    def _is_overtaken(task: TaskRecord, begun: int | None) -> bool:
+    def _is_overtaken(self, task: TaskRecord, begun: int | None) -> bool:
         # Another program, or a person's answer, changed the task while the reply was on its way: the reply
         # may show the state before, and would withdraw a question or settle an answer wrongly.
-        return begun is not None and task.changed_at > begun
+        # (A change in the future is one from before the clock was set back, and overtakes nothing.)
+        return begun is not None and begun < task.changed_at <= self._clock.now()
 
     async def _lost(self, key: TaskKey, error: ServerError) -> Look:
         now = self._clock.now()
@@ -197,6 +200,8 @@ class Watch:
         self._quick: int | None = None
         self._failures = 0
         self._lost_looks = 0
+        self.first_pause = 0.0
+        """Seconds before the first look."""
 
     def wake(self) -> None:
         """Look now: its server answers again, or a person asked."""
@@ -209,6 +214,8 @@ class Watch:
 
     async def run(self) -> None:
         """Look until the task is over, gone, or no longer watched; raises `StorageError` only."""
+        if self.first_pause:
+            await self._clock.wait(self._woken, self.first_pause)
         while True:
             self._woken.clear()
             look = await self._observer.look(self.key)

@@ -450,3 +450,21 @@ async def test_the_same_handle_for_two_calls_is_one_task(inbox: Inbox, server: T
     keys = {(await inbox.engine.call("ci", "deploy", "{}")).key for _ in range(2)}
     assert keys == {TaskKey("ci", "t1")}
     assert len(inbox.reader.list_rows()) == 1
+
+
+async def test_a_listener_of_progress_that_fails_leaves_no_call_that_seems_to_run(
+    inbox: Inbox, server: TaskScript
+) -> None:
+    async def reply(exchange: Exchange) -> None:
+        token = exchange.request.params["_meta"]["progressToken"]
+        said = notification("notifications/progress", {"progressToken": token, "progress": 1, "message": "x"})
+        await stream(said, response(DONE))(exchange)
+
+    server.on("tools/call", reply)
+
+    def broken(_: str) -> None:
+        raise RuntimeError("a bug of a screen")
+
+    with pytest.raises(RuntimeError):
+        await inbox.engine.call("ci", "echo", "{}", on_progress=broken)
+    assert [row.section for row in inbox.reader.list_rows()] == ["lost"]

@@ -340,6 +340,7 @@ async def test_a_task_is_tracked_by_its_handle(inbox: Inbox, server: TaskScript)
         "ci", "t1", handle_json='{"taskId": "t1", "status": "working", "ttlMs": 5000}'
     )
     assert inbox.task(key).section == "needs-you"
+    assert len(server.of("tasks/get")) == 1
     assert await inbox.engine.track("ci", "t1") == key
     assert len(inbox.reader.list_rows()) == 1
     for handle_json in ("{", "[]", "{}", '{"taskId": "t2", "status": "working"}'):
