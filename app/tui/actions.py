@@ -11,7 +11,6 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from app.engine.commands import Engine, EngineError
-from app.tui.screens.confirm import Confirm
 from app.tui.widgets.inert import say
 from storage.errors import StorageError
 from storage.records import TaskKey, TaskRecord
@@ -72,6 +71,8 @@ class TaskActions:
         found = self._found(key)
         if found is None:
             return
+        from app.tui.screens.confirm import Confirm
+
         record, engine = found
         if record.state.tracking == "ended":
             say(self._app, f"{named(record)} is over: there is nothing to cancel.")
@@ -102,6 +103,8 @@ class TaskActions:
         found = self._found(key)
         if found is None:
             return
+        from app.tui.screens.confirm import Confirm
+
         record, engine = found
         words = (
             "Our record is deleted: questions, drafts, answers and result. "

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from app.config import ConfigError
 from app.engine.commands import Changes, Engine, EngineFactory
 from app.tui import messages
 from app.tui.actions import TaskActions
@@ -21,6 +21,7 @@ from app.tui.servers_file import ServersFile
 from app.tui.theme import DARK, LIGHT, THEMES, VARIABLES
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.inert import say
+from storage.errors import StorageError
 from storage.records import Reader, TaskKey
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class InboxApp(App[None]):
         self._connect = connect
         self._watching: Worker[None] | None = None
         self._names: list[str] = []
+        self._unlisten: Callable[[], None] | None = None
         self._inbox = InboxScreen()
         for theme in THEMES:
             self.register_theme(theme)
@@ -85,11 +87,13 @@ class InboxApp(App[None]):
         """Return our own colours, for themes that have none of them."""
         return VARIABLES
 
+    def get_default_screen(self) -> Screen[Any]:
+        """Return the inbox: it is the screen below all others."""
+        return self._inbox
+
     def on_mount(self) -> None:
         """Draw the inbox; only after its first paint open what talks to the network."""
-        self.push_screen(self._inbox)
         self.set_interval(1.0, self._tick)
-        self.reread_servers()
         self._inbox.call_after_refresh(self._open_engine)
 
     def _tick(self) -> None:
@@ -104,19 +108,22 @@ class InboxApp(App[None]):
     def reread_servers(self) -> None:
         """Read the servers file's names again."""
         if self.servers_file is not None:
+            from app.config import ConfigError
+
             try:
                 self._names = [name for name, _ in self.servers_file.list()]
             except ConfigError as error:
                 self._inbox.trouble(f"{error}")
 
     def _open_engine(self) -> None:
+        self.reread_servers()
         self._inbox.note("connecting…")
         self.start(self._connected(), "connect")
 
     async def _connected(self) -> None:
         engine = await self._connect()
         self.engine = engine
-        engine.listen(self._on_changes)
+        self._unlisten = engine.listen(self._on_changes)
         self._inbox.note("")
         self._inbox.reload()
         self._watch(engine)
@@ -166,9 +173,12 @@ class InboxApp(App[None]):
         if changes.servers:
             self.reread_servers()
         self._inbox.changed(changes)
-        for screen in self.screen_stack:
-            if isinstance(screen, Shows):
-                screen.refresh_task()
+        try:
+            for screen in self.screen_stack:
+                if isinstance(screen, Shows):
+                    screen.refresh_task()
+        except StorageError as error:
+            self._inbox.trouble(f"The store can't be read: {error}")
 
     def expect_departure(self, key: TaskKey, expected: bool = True) -> None:
         """Let the list's highlight go on to the next task when this one leaves: the person sent it off."""
@@ -200,6 +210,8 @@ class InboxApp(App[None]):
         engine = self.engine
         if engine is None:
             return
+        if self._unlisten is not None:
+            self._unlisten()
         try:
             await drafts_of(self).save()
         finally:

@@ -16,6 +16,8 @@ ColumnName = Literal["server", "tool", "status", "message", "age", "left"]
 GAP = 2
 MARGIN = 1
 LEFT_WIDTH = 11
+SHORT_LEFT_WIDTH = 8
+"""Of a narrow line, which says the time left in one unit."""
 AGE_WIDTH = 6
 
 
@@ -62,15 +64,16 @@ def columns(width: int, servers: Sequence[str] = (), *, ends: bool = True) -> tu
     room = max(0, width - 2 * MARGIN)
     longest = max((cell_len(inert_line(name, 40)) for name in servers), default=6)
     server = max(6, min(longest, 8 if width < 60 else 12 if width < 110 else 18))
-    status = 14 if width < 110 else 17
+    status = 13 if width < 72 else 14 if width < 110 else 17
     if width < 50:
         tool = max(4, room - server - status - 2 * GAP)
         return (Column("server", server), Column("tool", tool), Column("status", status))
-    times: tuple[Column, ...] = (
-        (Column("left", LEFT_WIDTH, right=True),) if ends else (Column("age", AGE_WIDTH, right=True),)
-    )
-    if ends and width >= 72:
-        times = (Column("age", AGE_WIDTH, right=True), *times)
+    age = Column("age", AGE_WIDTH, right=True)
+    times: tuple[Column, ...] = (age,)
+    if ends:
+        wide = width >= 72
+        left = Column("left", LEFT_WIDTH if wide else SHORT_LEFT_WIDTH, right=True)
+        times = (age, left) if wide else (left,)
     used = server + status + sum(column.width + GAP for column in times) + 2 * GAP
     if width < 72:
         tool = max(6, room - used)
@@ -106,8 +109,8 @@ def _cell(row: TaskRow, name: ColumnName, now: int, *, ages: bool) -> CellText:
     if name == "message":
         return CellText(inert_line(message_of(row), 300), "bad" if row.state.problem else "quiet")
     if name == "left":
-        left = left_of(row, now)
+        left = left_of(row, now, short=not ages)
         if left or ages:
             return CellText(left, "urgent" if is_urgent(row, now) else "quiet")
-        return CellText(f"{age_of(row, now)} ago", "quiet")
+        return CellText(f"{age_of(row, now).split()[0]} ago", "quiet")
     return CellText(age_of(row, now), "quiet")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from app.text import duration, plural
+from app.text import duration, inert_line, plural
 from storage.records import Section, ServerRecord, TaskRow
 
 Tone = Literal["ask", "run", "good", "bad", "quiet"]
@@ -48,6 +48,33 @@ NO_SERVERS: Final = (
     "Press s to add one, or in a shell:",
     "taskinbox servers add NAME URL",
 )
+
+
+def blank_words(section: Section, filter_text: str, *, nothing_yet: bool) -> tuple[str, ...]:
+    """Return what an empty list says; *nothing_yet*: there is neither a task nor a server."""
+    if filter_text:
+        shown = inert_line(filter_text, 60)
+        return ("Nothing matches.", f"No task here with “{shown}”. Escape clears the filter.")
+    return NO_SERVERS if nothing_yet else EMPTY_WORDS[section]
+
+
+def inbox_keys(section: Section) -> tuple[tuple[str, str, str], ...]:
+    """Return the keys of the inbox for its last line: key, word and action, the most needed first."""
+    away = "bring back" if section == "archived" else "archive"
+    return (
+        ("⏎", "open", "open"),
+        ("a", "answer", "answer"),
+        ("c", "cancel task", "cancel"),
+        ("e", away, "archive"),
+        ("/", "filter", "filter"),
+        ("n", "call a tool", "call"),
+        ("?", "help", "help"),
+        ("s", "servers", "servers"),
+        ("r", "look now", "look"),
+        ("f", "forget", "forget"),
+        ("^p", "commands", "app.command_palette"),
+        ("q", "quit", "app.quit"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +139,19 @@ def age_of(row: TaskRow, now: int) -> str:
     return duration(now - since_of(row))
 
 
-def left_of(row: TaskRow, now: int) -> str:
+def left_of(row: TaskRow, now: int, *, short: bool = False) -> str:
     """Return the time before the server may forget a task: ``12m left``, ``expired``, or nothing.
 
-    Only for a task that is being watched: of the others we have our own record, which does not expire.
+    Only for a task that is being watched: of the others we have our own record, which does not expire. With
+    *short*, it is said in one unit.
     """
     end = row.state.expires_at
     if end is None or row.state.tracking != "active":
         return ""
-    return f"{duration(end - now)} left" if end > now else "expired"
+    if end <= now:
+        return "expired"
+    length = duration(end - now)
+    return f"{length.split()[0] if short else length} left"
 
 
 def is_urgent(row: TaskRow, now: int) -> bool:

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.command import Provider
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import Input
 
 from app.engine.commands import Changes
-from app.tui.commands import InboxCommands
 from app.tui.widgets.inert import say
 from app.tui.widgets.section_tabs import SectionTabs
 from app.tui.widgets.status_bar import Banner, KeyBar, StatusBar
 from app.tui.widgets.task_list import ListHead, TaskList
 from app.tui.widgets.task_pane import TaskPane
-from app.tui.words import EMPTY_WORDS, NO_SERVERS, server_health
+from app.tui.words import blank_words, inbox_keys, server_health
 from storage.errors import StorageError
 from storage.records import SECTIONS, Section, TaskKey, TaskRow
 
 if TYPE_CHECKING:
+    from textual.command import Provider
+
     from app.tui.app import InboxApp
+    from app.tui.widgets.filter_bar import FilterBar
 
 WIDE: Final = 110
 """Columns from which list and task stand side by side."""
@@ -35,13 +35,26 @@ LIST_AGAIN: Final = 0.1
 """Seconds between two readings of the whole list; rows in sight are read again at once."""
 
 
+def _commands() -> type[Provider]:
+    from app.tui.commands import InboxCommands
+
+    return InboxCommands
+
+
 class InboxScreen(Screen[None]):
     """The first screen. It reads the store; what it wants done, the app's actions do."""
 
-    CSS_PATH = "inbox.tcss"
+    DEFAULT_CSS = """
+    InboxScreen { background: $background; }
+    InboxScreen #body { height: 1fr; }
+    InboxScreen #left { width: 1fr; }
+    InboxScreen #detail { display: none; }
+    InboxScreen.-wide #left { width: 45%; min-width: 50; max-width: 96; }
+    InboxScreen.-wide #detail { display: block; width: 1fr; height: 1fr; border-left: solid $border-blurred; }
+    """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's own declaration
     AUTO_FOCUS = "TaskList"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {InboxCommands}
+    COMMANDS = {_commands}  # noqa: RUF012 - Textual's own declaration
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Open the task", id="inbox.open"),
         Binding("a", "answer", "Answer its first question", id="inbox.answer"),
@@ -67,12 +80,14 @@ class InboxScreen(Screen[None]):
         self.current: TaskKey | None = None
         """The task that an action means: highlighted, or the one shown that has just left the list."""
         self.filter_text = ""
+        self._filter: FilterBar | None = None
         self._places: dict[Section, TaskKey] = {}
         self._stale: set[TaskKey] = set()
         self._again: Timer | None = None
         self._note = ""
         self._tasks = TaskList(self._read_rows, lambda: self.inbox.clock(), id="tasks")
         self._total = 0
+        self._left = False
         self._pane = TaskPane(lambda work: self.inbox.start(work, "view"), id="detail")
 
     @property
@@ -92,7 +107,6 @@ class InboxScreen(Screen[None]):
         yield Banner(id="banner")
         with Horizontal(id="body"):
             with Vertical(id="left"):
-                yield Input(placeholder="server, tool, id or message", id="filter")
                 yield ListHead(self._tasks)
                 yield self._tasks
             yield self._pane
@@ -159,17 +173,15 @@ class InboxScreen(Screen[None]):
         self.query_one(StatusBar).show(servers, need, self._note)
 
     def _blank(self) -> Sequence[str]:
-        if self.filter_text:
-            return ("Nothing matches.", f"No task here with “{self.filter_text}”. Escape clears the filter.")
-        if not self._total and not self.inbox.server_names():
-            return NO_SERVERS
-        return EMPTY_WORDS[self.section]
+        nothing_yet = not self._total and not self.inbox.server_names()
+        return blank_words(self.section, self.filter_text, nothing_yet=nothing_yet)
 
     def changed(self, changes: Changes) -> None:
         """Take in what the engine says has changed: rows in sight now, the whole list soon."""
         self._stale |= changes.tasks
         self._tasks.reread(changes.tasks)
-        self._pane.changed(changes.tasks)
+        with self._reading():
+            self._pane.changed(changes.tasks)
         if self._again is None:
             self._again = self.set_timer(LIST_AGAIN, self._list_again)
 
@@ -189,8 +201,7 @@ class InboxScreen(Screen[None]):
     def note(self, words: str) -> None:
         """Say something short in the first line, such as connecting…"""
         self._note = words
-        if self.is_mounted:
-            self.tick()
+        self.tick()
 
     def trouble(self, words: str | None) -> None:
         """Say what is wrong with the program itself; ``None``: nothing any more."""
@@ -238,29 +249,18 @@ class InboxScreen(Screen[None]):
         self._show_keys()
         self._follow()
 
+    def on_screen_suspend(self) -> None:
+        """Remember that another screen covers this one."""
+        self._left = True
+
     def on_screen_resume(self) -> None:
         """Come back from another screen: read again what may have changed meanwhile."""
-        if self.is_mounted:
+        if self._left:
+            self._left = False
             self.reload()
 
     def _show_keys(self) -> None:
-        away = "bring back" if self.section == "archived" else "archive"
-        self.query_one(KeyBar).show(
-            (
-                ("⏎", "open", "open"),
-                ("a", "answer", "answer"),
-                ("c", "cancel task", "cancel"),
-                ("e", away, "archive"),
-                ("/", "filter", "filter"),
-                ("n", "call a tool", "call"),
-                ("?", "help", "help"),
-                ("s", "servers", "servers"),
-                ("r", "look now", "look"),
-                ("f", "forget", "forget"),
-                ("^p", "commands", "app.command_palette"),
-                ("q", "quit", "app.quit"),
-            )
-        )
+        self.query_one(KeyBar).show(inbox_keys(self.section))
 
     # What the person does
 
@@ -364,32 +364,36 @@ class InboxScreen(Screen[None]):
 
     def action_filter(self) -> None:
         """Type a filter."""
-        field = self.query_one("#filter", Input)
-        field.add_class("-shown")
-        field.focus()
+        if self._filter is None:
+            from app.tui.widgets.filter_bar import FilterBar
 
-    @on(Input.Changed, "#filter")
-    def _filter_changed(self, message: Input.Changed) -> None:
-        if message.value != self.filter_text:
-            self.filter_text = message.value
+            self._filter = FilterBar()
+            self.query_one("#left").mount(self._filter, before=0)
+        self._filter.display = True
+        self._filter.focus()
+
+    def on_filter_bar_typed(self, message: FilterBar.Typed) -> None:
+        """Show what matches."""
+        if message.text != self.filter_text:
+            self.filter_text = message.text
             self.open_section(self.section, self.current)
 
-    @on(Input.Submitted, "#filter")
-    def _filter_done(self) -> None:
+    def on_filter_bar_done(self) -> None:
+        """Go on to what was found."""
         self._tasks.focus()
         if not self.filter_text:
             self._clear_filter()
 
     def _clear_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.remove_class("-shown")
+        if self._filter is not None:
+            self._filter.display = False
+            self._filter.value = ""
         if self.filter_text:
             self.filter_text = ""
-            field.value = ""
             self.open_section(self.section, self.current)
 
     def action_back(self) -> None:
         """Go back to the list; from the list or the filter itself, clear the filter."""
-        if self.focused in (self._tasks, None) or self.focused is self.query_one("#filter"):
+        if self.focused in (self._tasks, self._filter, None):
             self._clear_filter()
         self._tasks.focus()

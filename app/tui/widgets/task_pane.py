@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.containers import Container, VerticalScroll
 from textual.timer import Timer
 
+from app.tui.widgets.inert import say
+from storage.errors import StorageError
 from storage.records import TaskKey
 
 if TYPE_CHECKING:
@@ -52,7 +54,10 @@ class TaskPane(Container):
         self._show()
 
     def changed(self, tasks: Set[TaskKey]) -> None:
-        """Read the shown task again where it is among *tasks*; a call may have become one of them."""
+        """Read the shown task again where it is among *tasks*; a call may have become one of them.
+
+        Raises `StorageError`.
+        """
         view = self._view
         if view is not None and view.key is not None:
             record = view.record
@@ -72,7 +77,11 @@ class TaskPane(Container):
                 self._loading = True
                 self._start(self._mount_view())
             return
-        self._view.show(self._wanted)
+        try:
+            self._view.show(self._wanted)
+        except StorageError as error:
+            say(self.app, f"The store can't be read: {error}", "error")
+            return
         if self._enter:
             self._enter = False
             self._view.call_after_refresh(self._focus_view)

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 from fakes.shell import Entries, Shell, painted, until
-from textual.widgets import Button, Input
+from textual.widgets import Button, TextArea
 
 from app.engine.commands import Changes, EngineError
+from app.tui.messages import OpenTask
 from app.tui.screens.confirm import Confirm
 from app.tui.screens.help import Help
 from app.tui.screens.task import TaskScreen
+from app.tui.widgets.drafts import drafts_of
+from app.tui.widgets.filter_bar import FilterBar
 from app.tui.widgets.section_tabs import SectionTabs
 from app.tui.widgets.status_bar import Banner
 from app.tui.widgets.task_view import TaskView
@@ -253,7 +256,7 @@ async def test_the_filter_looks_at_server_tool_id_and_message(inbox: Shell) -> N
             ("repo", ["tsk_2"]),
             ("[/foo]", ["tsk_3"]),
         ):
-            inbox.screen.query_one("#filter", Input).value = text
+            inbox.screen.query_one(FilterBar).value = text
             await until(pilot, lambda found=found: sorted(inbox.listed) == found)
         await pilot.press("x")
         await until(pilot, lambda: inbox.listed == [])
@@ -389,6 +392,7 @@ async def test_the_list_survives_any_size(inbox: Shell) -> None:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             assert inbox.highlighted == inbox.listed[-1]
+            assert (inbox.tasks.size.width >= size[0] - 1) is (size[0] < 110)
             top = round(inbox.tasks.scroll_y)
             assert top <= 29 < top + max(1, inbox.tasks.size.height)
 
@@ -460,7 +464,7 @@ async def test_the_palette_finds_every_command(inbox: Shell) -> None:
 
 
 async def test_ages_go_on_without_reading_the_store(inbox: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    inbox.add("tsk_1", "approve", created_at=inbox.clock.now, ttl_ms=600_000)
+    inbox.add("tsk_1", "approve", created_at=inbox.clock.now, ttl_ms=590_000)
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.engine.runs == 1)
         await pilot.pause(0.15)
@@ -483,3 +487,51 @@ async def test_a_change_of_a_server_is_read_again(inbox: Shell) -> None:
         for listener in inbox.engine.listeners:
             listener(Changes(servers=frozenset({"ci"})))
         await until(pilot, lambda: "● ci ok" in painted(inbox.app))
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_another_screen_can_open_a_task_wherever_it_stands(inbox: Shell, size: tuple[int, int]) -> None:
+    inbox.add("tsk_ask", "approve")
+    key = inbox.add("tsk_done", status="completed", tracking="ended")
+    async with inbox.app.run_test(size=size) as pilot:
+        await until(pilot, lambda: inbox.engine.runs == 1)
+        await pilot.press("question_mark")
+        inbox.app.screen.post_message(OpenTask(key))
+        await until(pilot, lambda: inbox.highlighted == "tsk_done")
+        assert inbox.screen.section == "finished"
+        if size == NARROW:
+            await until(pilot, lambda: isinstance(inbox.app.screen, TaskScreen))
+            await until(pilot, lambda: "tsk_done" in painted(inbox.app))
+        else:
+            assert inbox.app.screen is inbox.screen
+            await until(pilot, lambda: bool(inbox.screen.query(TaskView)))
+            await until(pilot, lambda: inbox.screen.query_one(TaskView).key == key)
+
+
+async def test_a_task_over_the_list_follows_what_changes_and_asks_before_cancelling(inbox: Shell) -> None:
+    key = inbox.add("tsk_1", "approve")
+    async with inbox.app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: inbox.engine.runs == 1)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(inbox.app.screen, TaskScreen))
+        view = inbox.app.screen.query_one(TaskView)
+        await until(pilot, lambda: inbox.app.focused is not None and view in inbox.app.focused.ancestors)
+        assert isinstance(inbox.app.focused, TextArea)
+        inbox.app.screen.set_focus(None)
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await pilot.press("right", "enter")
+        await until(pilot, lambda: inbox.engine.again == [("cancel", key)])
+        inbox.end(key, "cancelled")
+        await until(pilot, lambda: "cancelled" in painted(inbox.app))
+
+
+async def test_what_was_typed_just_before_leaving_is_saved(inbox: Shell) -> None:
+    key = inbox.add("tsk_1", "approve")
+    question = inbox.store.reader.questions(key)[0]
+    async with inbox.app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: inbox.engine.runs == 1)
+        drafts_of(inbox.app).keep(question.id, '{"a": "b"}')
+        inbox.app.exit()
+    assert inbox.engine.drafts == [(question.id, '{"a": "b"}')]
+    assert inbox.engine.closed

@@ -76,6 +76,8 @@ def test_the_time_left_is_said_while_a_task_is_watched() -> None:
     assert left_of(record(created_at=NOW - 60_000, ttl_ms=780_000), NOW) == "12m left"
     assert left_of(record(created_at=NOW - 60_000, ttl_ms=60_000), NOW) == "expired"
     assert left_of(record(ttl_ms=None), NOW) == ""
+    assert left_of(record(created_at=NOW, ttl_ms=7_500_000), NOW) == "2h 5m left"
+    assert left_of(record(created_at=NOW, ttl_ms=7_500_000), NOW, short=True) == "2h left"
     assert left_of(record(section="finished", created_at=NOW, ttl_ms=1), NOW) == ""
 
 

@@ -143,7 +143,7 @@ async def test_a_key_is_on_the_screen_in_a_moment(count: int) -> None:
         times = []
         for n in range(40):
             at = time.perf_counter()
-            app.tasks.action_step(1) if n % 4 else app.tasks.action_page(1)
+            app.tasks.action_page(1 if n % 2 else -1) if n % 4 < 2 else app.tasks.action_step(1)
             key = app.tasks.highlighted
             assert key is not None
             assert f"step {key.id[4:]} " in painted(app)
