@@ -9,7 +9,11 @@ from app.cli import main as command_line
 
 def main() -> None:
     """Run the command line and end with its exit code."""
-    sys.exit(command_line())
+    try:
+        code = command_line()
+    except KeyboardInterrupt:  # while a command's own modules were loaded
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 
 from app.cli.exits import usage
+from app.cli.output import is_terminal
 from app.cli.parts import Parts
 
 
 def need_terminal(command: str) -> None:
     """Raise `CommandError` (usage) unless a person sits at both ends of this program."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise usage(
             f"`{command}` opens the inbox, which needs a terminal; "
             "`taskinbox list`, `show` and `answer` work anywhere."

@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
@@ -30,6 +30,11 @@ def prepare_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Say whether *stream* is a terminal; ``None`` is a stream that was closed before we began."""
+    return stream is not None and stream.isatty()
+
+
 def words(text: str) -> None:
     """Print words for a person on stderr."""
     click.echo(inert(text), err=True)
@@ -37,7 +42,7 @@ def words(text: str) -> None:
 
 def data(text: str) -> None:
     """Print data on stdout; all of it, unless it goes to a terminal, which says how much was left out."""
-    click.echo(inert(text, PREVIEW_LIMIT if sys.stdout.isatty() else len(text)))
+    click.echo(inert(text, PREVIEW_LIMIT if is_terminal(sys.stdout) else len(text)))
 
 
 def json_line(text: str) -> None:
@@ -58,7 +63,7 @@ def json_lines(items: Sequence[Any]) -> None:
 
 def has_colour() -> bool:
     """Say whether stdout is a terminal that wants colour (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_terminal(sys.stdout) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def width(text: str) -> int:
@@ -100,7 +105,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, room: int |
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print *rows* as aligned columns; on a terminal no wider than it."""
-    terminal = sys.stdout.isatty()
+    terminal = is_terminal(sys.stdout)
     room = max(40, shutil.get_terminal_size().columns) if terminal else None
     first, *rest = columns(header, rows, room=room)
     click.echo(click.style(first, bold=True) if has_colour() else first)

@@ -121,6 +121,8 @@ def read_argument(text: str, option: str) -> str:
         return text
     try:
         if text == "-":
+            if sys.stdin is None:
+                raise usage(f"{option}: stdin is closed.")
             return sys.stdin.buffer.read().decode("utf-8-sig")
         with open(text[1:], "rb") as file:
             return file.read().decode("utf-8-sig")

@@ -75,12 +75,14 @@ def run(argv: list[str], parts: Parts | None = None) -> int:
         return Exit.USAGE
     try:
         code = root.main(args=argv, prog_name="taskinbox", standalone_mode=False, obj=parts or Parts())
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code if isinstance(code, int) else Exit.DONE
     except CommandError as error:
         return _tell(error)
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(OSError):
+            error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
@@ -89,7 +91,7 @@ def run(argv: list[str], parts: Parts | None = None) -> int:
 
 
 def _tell(error: CommandError) -> int:
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):  # nobody hears it; the exit code still says it
         words(error.message if error.bare else f"Error: {error.message}")
     return error.code
 

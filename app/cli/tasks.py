@@ -12,6 +12,7 @@ from app.cli.exits import CommandError, Exit
 from app.cli.output import (
     data,
     history_lines,
+    is_terminal,
     json_line,
     json_lines,
     list_rows,
@@ -67,7 +68,7 @@ def list_(parts: Parts, status: str | None, server: str | None, refresh: bool, a
             json_lines([row_shape(row, open_keys(reader, row)) for row in rows])
         elif rows:
             # A beginning that names one task alone is as good as its id, and leaves room for what it says.
-            ids = short_ids([row.key for row in reader.list_rows()]) if sys.stdout.isatty() else None
+            ids = short_ids([row.key for row in reader.list_rows()]) if is_terminal(sys.stdout) else None
             list_rows(rows, parts.now(), ids)
         else:
             words("Nothing here yet." if status is None else "Nothing matches.")

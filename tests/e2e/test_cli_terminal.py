@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,30 @@ def test_colour_is_for_terminals_that_want_it(program: Program) -> None:
     assert not STYLE.search(raw(NO_COLOR="1"))
     assert not STYLE.search(raw(TERM="dumb"))
     assert not STYLE.search(program.run("list").stdout.encode())
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ('"$0" list --json >&-', 0),
+        ('"$0" list 2>&-', 0),
+        ('"$0" <&-', 2),
+        ('"$0" call lab x --args - <&-', 2),
+        ('"$0" locate --json >/dev/full', 1),
+        ('"$0" show nothing 2>/dev/full', 3),
+    ],
+)
+def test_closed_and_full_streams_end_in_an_exit_code_without_a_traceback(
+    tmp_path: Path, line: str, code: int
+) -> None:
+    program = Program(tmp_path / "home")
+    done = subprocess.run(
+        ["sh", "-c", line, program.executable],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=program.environment,
+    )
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    assert done.returncode == code, done.stderr
