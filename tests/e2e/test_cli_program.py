@@ -205,23 +205,22 @@ def test_servers_are_tested_and_tools_listed(lab: Program) -> None:
 
 def test_an_interrupted_watch_ends_with_130(lab: Program) -> None:
     task = start(lab, "long_build", '{"minutes": 60}')
-    watching = lab.start("watch", task)
-    assert watching.stdout is not None
-    assert watching.stdout.readline()
-    watching.send_signal(signal.SIGINT)
-    _, errors = watching.communicate(timeout=PATIENCE)
+    with lab.start("watch", task) as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        _, errors = watching.communicate(timeout=PATIENCE)
     assert watching.returncode == 130
     assert "Traceback" not in errors
 
 
 def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path) -> None:
-    listing = Program(tmp_path / "home").start("list", "--json")
-    assert listing.stdout is not None
-    listing.stdout.close()
-    assert listing.stderr is not None
-    assert listing.stderr.read() == ""
-    listing.stderr.close()
-    assert listing.wait(PATIENCE) == 141
+    with Program(tmp_path / "home").start("list", "--json") as listing:
+        assert listing.stdout is not None
+        listing.stdout.close()
+        listing.stdout = None
+        _, errors = listing.communicate(timeout=PATIENCE)
+    assert (listing.returncode, errors) == (141, "")
 
 
 def test_a_broken_database_is_one_line(tmp_path: Path) -> None:
@@ -242,13 +241,13 @@ def test_a_call_that_is_interrupted_while_the_server_thinks_is_kept_as_unknown(t
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         program.run("servers", "add", "mute", f"http://127.0.0.1:{silent.getsockname()[1]}/mcp")
-        calling = program.start("call", "mute", "charge_card")
         silent.settimeout(PATIENCE)
-        connection, _ = silent.accept()
-        with connection:
-            assert b"charge_card" in connection.recv(65536)
-            calling.send_signal(signal.SIGINT)
-            _, errors = calling.communicate(timeout=PATIENCE)
+        with program.start("call", "mute", "charge_card") as calling:
+            connection, _ = silent.accept()
+            with connection:
+                assert b"charge_card" in connection.recv(65536)
+                calling.send_signal(signal.SIGINT)
+                _, errors = calling.communicate(timeout=PATIENCE)
     assert calling.returncode == 130
     assert "Traceback" not in errors
     program.run("list", "--refresh", code=None)
@@ -267,14 +266,14 @@ def test_the_inbox_needs_a_terminal(tmp_path: Path, argv: list[str]) -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_the_service_alone_says_where_it_is_and_ends_when_asked(tmp_path: Path, how: signal.Signals) -> None:
     program = Program(tmp_path / "home")
-    service = program.start("demo-server", "--data", str(tmp_path / "data"))
-    assert service.stdout is not None
-    line = service.stdout.readline()
-    assert line.startswith("taskinbox demo service at http://127.0.0.1:")
-    program.run("servers", "add", "lab", line.split()[-1])
-    program.run("servers", "test", "lab")
-    service.send_signal(how)
-    _, errors = service.communicate(timeout=PATIENCE)
+    with program.start("demo-server", "--data", str(tmp_path / "data")) as service:
+        assert service.stdout is not None
+        line = service.stdout.readline()
+        assert line.startswith("taskinbox demo service at http://127.0.0.1:")
+        program.run("servers", "add", "lab", line.split()[-1])
+        program.run("servers", "test", "lab")
+        service.send_signal(how)
+        _, errors = service.communicate(timeout=PATIENCE)
     assert (service.returncode, errors) == (0, "")
 
 

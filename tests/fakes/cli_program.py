@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,10 @@ class Program:
         """Run one command with ``--json`` and return what it printed."""
         return json.loads(self.run(*argv, "--json", code=code, stdin=stdin).stdout)
 
-    def start(self, *argv: str) -> subprocess.Popen[str]:
-        """Start a command that goes on by itself."""
-        return subprocess.Popen(
+    @contextmanager
+    def start(self, *argv: str) -> Iterator[subprocess.Popen[str]]:
+        """Start a command that goes on by itself; it is killed with the block where it hasn't ended."""
+        process = subprocess.Popen(
             [self.executable, *argv],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -56,6 +58,11 @@ class Program:
             env=self.environment,
             cwd=self.home.parent,
         )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
 
     def command(self, *argv: str) -> Sequence[str]:
         """Return the command line, for a terminal."""
