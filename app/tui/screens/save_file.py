@@ -29,6 +29,7 @@ class SaveFileScreen(ModalScreen[Path | None]):
     SaveFileScreen .problem { color: $text-error; }
     SaveFileScreen Horizontal { height: 1; margin: 1 0 0 0; }
     SaveFileScreen Button { margin: 0 1 0 0; }
+    SaveFileScreen Button:focus { background: $primary; color: $background; text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back")]
 

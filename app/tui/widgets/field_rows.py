@@ -44,7 +44,7 @@ class FieldRow(Vertical):
     FieldRow { height: auto; margin: 0 0 1 0; }
     FieldRow > Horizontal { height: auto; }
     FieldRow .label { width: 22; padding: 0 1 0 0; }
-    FieldRow .body { width: 1fr; height: auto; }
+    FieldRow .body { width: 1fr; max-width: 100; height: auto; }
     FieldRow .control { height: auto; }
     FieldRow .side { width: auto; height: 1; }
     FieldRow .side Button { margin: 0 0 0 1; min-width: 6; width: auto; }

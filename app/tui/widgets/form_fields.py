@@ -65,7 +65,7 @@ class FormFields(Vertical):
         """Use little room well: labels above the controls, no blank lines."""
         for row in self.rows:
             row.set_class(event.size.width < NARROW, "stacked")
-            row.set_class(self.screen.size.height < SHORT, "tight")
+            row.set_class(self.app.size.height < SHORT, "tight")
 
     @property
     def entries(self) -> dict[str, Entry]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Literal
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -55,6 +56,10 @@ class MessageBox(VerticalScroll):
     MessageBox { height: auto; max-height: 8; margin: 0 0 1 0; scrollbar-size-vertical: 1; }
     """
 
+    def on_resize(self, _event: events.Resize) -> None:
+        """Be a stop for the Tab key only where there is something to scroll."""
+        self.can_focus = self.max_scroll_y > 0 or self.has_focus
+
 
 class QuestionCard(Vertical):
     """One question; subclasses bring the body and the buttons."""
@@ -76,8 +81,9 @@ class QuestionCard(Vertical):
     QuestionCard .status { margin: 0; }
     QuestionCard > .buttons { height: 1; }
     QuestionCard > .buttons Button { margin: 0 1 0 0; min-width: 11; }
-    QuestionCard .warns { color: $text-warning; }
-    QuestionCard .danger { color: $text-error; }
+    QuestionCard Button:focus { background: $primary; color: $background; text-style: bold; }
+    QuestionCard .buttons .warns { color: $text-warning; }
+    QuestionCard .buttons .danger { color: $text-error; }
     QuestionCard.gone > .buttons .answer { text-style: dim; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "accept", "Accept", id="question.accept")]
@@ -167,7 +173,8 @@ class QuestionCard(Vertical):
 
     def limit_height(self, rows: int) -> None:
         """Let the body scroll inside the card, so that its buttons stay in reach; *rows* for all of it."""
-        self._body.styles.max_height = max(5, rows - 4)
+        # Two lines of frame, one of buttons, one below the card, one to say what became of an answer.
+        self._body.styles.max_height = max(5, rows - 5)
 
     def disarm(self) -> None:
         """Begin the time of grace again: the card has moved under the person's hand."""
@@ -331,8 +338,7 @@ class QuestionCard(Vertical):
     def focus_form(self) -> None:
         """Bring the question into view and the focus into it, never onto a button that answers."""
         target: Widget = self._message if self.message else self._body
-        if target is self._body:
-            target.can_focus = True
+        target.can_focus = True
         target.focus()
 
 

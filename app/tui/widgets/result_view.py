@@ -18,6 +18,8 @@ class BlockView(Vertical):
     DEFAULT_CSS = """
     BlockView { height: auto; margin: 0 0 1 0; }
     BlockView > Horizontal { height: 1; }
+    BlockView Button { min-width: 9; }
+    BlockView Button:focus { background: $primary; color: $background; text-style: bold; }
     BlockView .title { text-style: bold; color: $text-muted; }
     BlockView .text { padding: 0 0 0 2; }
     """

@@ -30,6 +30,7 @@ from app.tui.widgets.result_view import FailureView, ResultView
 from app.tui.widgets.task_header import TaskHeader
 from app.tui.widgets.timeline import Timeline
 from app.tui.widgets.url_review import open_in_browser
+from storage.errors import StorageError
 from storage.records import QuestionRecord, TaskKey, TaskRecord
 
 
@@ -58,6 +59,7 @@ class TaskView(Widget):
     TaskView Tabs Underline { display: none; }
     TaskView Tab { color: $text-muted; height: 1; }
     TaskView Tab.-active { color: $text-primary; text-style: bold underline; }
+    TaskView > Horizontal Button:focus { background: $primary; color: $background; text-style: bold; }
     TaskView > .sure { height: auto; padding: 0 1; display: none; }
     TaskView > .sure.asked { display: block; }
     TaskView > .sure Button { margin: 0 1 0 0; }
@@ -82,6 +84,7 @@ class TaskView(Widget):
         self._opener = opener
         self._monotonic = monotonic
         self._ready = False
+        self._unreadable = False
         self._record: TaskRecord | None = None
         self._questions: tuple[QuestionRecord, ...] = ()
         self._cards: dict[int, QuestionCard] = {}
@@ -144,6 +147,9 @@ class TaskView(Widget):
             self.refresh_task()
             return
         drafts_of(self.app).save_soon()
+        if any(card.has_focus_within for card in self._cards.values()):
+            # Else Textual chooses where the focus goes when its widget is removed.
+            self._overview.focus(scroll_visible=False)
         self.key = key
         self._record, self._questions, self._outcome = None, (), None
         for card in self._cards.values():
@@ -155,9 +161,19 @@ class TaskView(Widget):
         self.refresh_task()
 
     def refresh_task(self) -> None:
-        """Read the task again and show what has changed."""
+        """Read the task again and show what has changed; where the store can't be read, say so."""
         if not self._ready:
             return
+        try:
+            self._read()
+        except StorageError as error:
+            if not self._unreadable:
+                say(self.app, f"The store can't be read: {error}", "error")
+            self._unreadable = True
+        else:
+            self._unreadable = False
+
+    def _read(self) -> None:
         reader = host_of(self).reader
         record = reader.task(self.key) if self.key is not None else None
         self._show_presence(record)
@@ -301,7 +317,7 @@ class TaskView(Widget):
     def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
         """Fill a pane when it is looked at."""
         event.stop()
-        self._show_pane()
+        self.refresh_task()
 
     def _show_pane(self) -> None:
         if self._record is None:

@@ -356,3 +356,51 @@ async def test_a_store_with_hostile_json_does_not_end_the_program(store: Store) 
             await pilot.pause()
             assert not any(bad in painted(app) for bad in DANGEROUS)
         assert app.is_running
+
+
+async def test_the_focus_never_slips_onto_another_tasks_buttons(store: Store) -> None:
+    other = TaskKey("lab", "tsk_2")
+    ask(store, form({"s": {"type": "string"}}))
+    ask(store, form({}, message="Another?"), key=other)
+    app = TaskApp(store)
+    async with app.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: len(app.view.cards) == 1)
+        app.view.cards[0].query_one(".accept", Button).focus()
+        await pilot.pause()
+        app.view.show(other)
+        await pilot.press("enter", "enter", "space")
+        await until(pilot, lambda: app.view.cards[0].is_mounted)
+        await pilot.press("enter", "space")
+        assert not app.recorder.answers
+        assert not isinstance(app.focused, Button)
+
+
+async def test_a_task_opened_at_once_has_the_focus_in_its_form(store: Store) -> None:
+    other = TaskKey("lab", "tsk_2")
+    ask(store, form({"s": {"type": "string"}}))
+    ask(store, form({"t": {"type": "string"}}), key=other)
+    app = TaskApp(store)
+    async with app.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: len(app.view.cards) == 1)
+        app.view.show(other)
+        app.view.focus_first()
+        await until(pilot, lambda: app.focused is not None and app.focused in app.view.cards[0].query("*"))
+        await pilot.press("o", "k", "ctrl+s")
+        await until(pilot, lambda: bool(app.recorder.answers))
+        assert app.recorder.answers[0].question.task == other
+        assert json.loads(app.recorder.answers[0].response_json)["content"] == {"t": "ok"}
+
+
+async def test_a_store_that_can_not_be_read_is_said_and_what_is_shown_stays(store: Store) -> None:
+    ask(store, form({"s": {"type": "string"}}))
+    app = TaskApp(store)
+    async with app.run_test(size=(80, 30), notifications=True) as pilot:
+        await until(pilot, lambda: len(app.view.cards) == 1)
+        app.view.focus_first()
+        await pilot.press("k")
+        store.close()
+        app.view.refresh_task()
+        await until(pilot, lambda: "can't be read" in painted(app))
+        assert "deploy_service" in painted(app)
+        assert app.view.cards[0].dirty
+        app.engine = None
