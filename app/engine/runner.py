@@ -20,7 +20,7 @@ from app.text import inert_line
 from storage.async_store import AsyncStore
 from storage.errors import StorageError, StoreBusy, UnknownTask
 from storage.reader import StoreReader
-from storage.records import QuestionRecord, TaskKey, TaskRecord, TaskWrites
+from storage.records import QuestionRecord, Section, TaskKey, TaskRecord, TaskWrites
 from storage.store import Decide
 
 FOLLOW_S: Final = 0.5
@@ -28,6 +28,7 @@ FOLLOW_S: Final = 0.5
 SWEEP_S: Final = 5.0
 """Seconds between two looks for answers and calls that another program left behind, and those that are
 due."""
+_STOPPED_IN: Final[tuple[Section, ...]] = ("lost", "archived")
 SPREAD_S: Final = 0.002
 """Seconds between the first looks of two tasks at the start: thousands at once would hold up the screen."""
 
@@ -71,7 +72,7 @@ class Runner:
         try:
             stamp = self._servers.stamp()
             await self._reload_if_usable()
-            self._watch_all()
+            await self._watch_all()
             swept = float("-inf")
             while True:
                 self._nudged.clear()
@@ -122,15 +123,16 @@ class Runner:
         """
         await self._servers.reload()
         names = self._servers.names()
-        for row in self._reader.list_rows():
-            if row.kind == "call":
-                continue
-            if row.state.tracking == "active" and row.key.server not in names:
+        for row in self._reader.active_tasks():
+            if row.key.server not in names:
                 self.unwatch(row.key)
                 reason = f"The server {inert_line(row.key.server, 80)} is not in the servers file."
                 await self._decide(row.key, _stopping(reason))
-            elif row.state.tracking == "stopped" and row.key.server in names:
-                await self._decide(row.key, _resuming)
+        for section in _STOPPED_IN:
+            await asyncio.sleep(0)
+            for row in self._reader.list_rows(section=section):
+                if row.state.tracking == "stopped" and row.key.server in names:
+                    await self._decide(row.key, _resuming)
         for watch in self._watches.values():
             watch.wake()
         self.nudge()
@@ -141,9 +143,11 @@ class Runner:
         except ConfigError as error:
             log.warning("The servers file was not read again: %s", error)
 
-    def _watch_all(self) -> None:
+    async def _watch_all(self) -> None:
         for number, row in enumerate(self._reader.active_tasks()):
             self._watch(row.key, first_pause=number * SPREAD_S)
+            if number % 50 == 49:
+                await asyncio.sleep(0)  # a screen that is being drawn goes first
         waiting = self._reader.list_rows(status="input_required")
         for row in waiting:
             if row.kind == "call" and not row.open_questions and row.state.tracking == "active":
