@@ -16,10 +16,10 @@ from textual.worker import Worker, WorkerState
 from app.engine.commands import Changes, Engine, EngineFactory
 from app.tui import messages
 from app.tui.actions import TaskActions
+from app.tui.engine_link import EngineLink
 from app.tui.screens.inbox import InboxScreen
 from app.tui.servers_file import ServersFile
 from app.tui.theme import DARK, LIGHT, THEMES, VARIABLES
-from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.inert import say
 from storage.errors import StorageError
 from storage.records import Reader, TaskKey
@@ -67,21 +67,25 @@ class InboxApp(App[None]):
     ) -> None:
         super().__init__()
         self.reader = reader
-        self.engine: Engine | None = None
-        """The engine; ``None`` until it is open."""
         self.servers_file = servers_file
         self.clock = clock
         self.actions = TaskActions(self)
-        self.no_engine_words = "Still connecting; try again in a moment."
-        """What to tell a person whose action needs the engine while there is none."""
-        self._connect = connect
-        self._watching: Worker[None] | None = None
+        self.inbox = InboxScreen()
+        self._link = EngineLink(self, connect, self._on_changes)
         self._names: list[str] = []
-        self._unlisten: Callable[[], None] | None = None
-        self._inbox = InboxScreen()
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = DARK.name
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine; ``None`` until it is open."""
+        return self._link.engine
+
+    @property
+    def no_engine_words(self) -> str:
+        """What to tell a person whose action needs the engine while there is none."""
+        return self._link.absence
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our own colours, for themes that have none of them."""
@@ -89,12 +93,12 @@ class InboxApp(App[None]):
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the inbox: it is the screen below all others."""
-        return self._inbox
+        return self.inbox
 
     def on_mount(self) -> None:
         """Draw the inbox; only after its first paint open what talks to the network."""
         self.set_interval(1.0, self._tick)
-        self._inbox.call_after_refresh(self._open_engine)
+        self.inbox.call_after_refresh(self._open_engine)
 
     def _tick(self) -> None:
         screen = self.screen
@@ -113,24 +117,15 @@ class InboxApp(App[None]):
             try:
                 self._names = [name for name, _ in self.servers_file.list()]
             except ConfigError as error:
-                self._inbox.trouble(f"{error}")
+                self.inbox.trouble(f"{error}")
 
     def _open_engine(self) -> None:
         self.reread_servers()
-        self._inbox.note("connecting…")
-        self.start(self._connected(), "connect")
+        self._link.open()
 
-    async def _connected(self) -> None:
-        engine = await self._connect()
-        self.engine = engine
-        self._unlisten = engine.listen(self._on_changes)
-        self._inbox.note("")
-        self._inbox.reload()
-        self._watch(engine)
-
-    def _watch(self, engine: Engine) -> None:
-        self._inbox.trouble(None)
-        self._watching = self.start(engine.run(), "engine")
+    def action_reconnect(self) -> None:
+        """Open the engine again, or let it watch again, where that has failed."""
+        self._link.open()
 
     def start(self, work: Coroutine[Any, Any, None], group: str) -> Worker[None]:
         """Run *work* for the app: it outlives the screen that wanted it, and a failure ends only itself."""
@@ -138,31 +133,12 @@ class InboxApp(App[None]):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """The one policy for work that failed: it is logged and said, and the program goes on."""
-        worker = event.worker
-        if worker is self._watching and event.state is WorkerState.SUCCESS and self.engine is not None:
-            self._inbox.trouble("Watching has ended. Press R to watch again.")
-        if event.state is not WorkerState.ERROR or worker.error is None:
-            return
-        log.error("work of group %s failed", worker.group, exc_info=worker.error)
-        words = f"{worker.error}" or type(worker.error).__name__
-        if worker.group == "connect":
-            self.no_engine_words = "Not connected. Press R to try again."
-            self._inbox.note("not connected")
-            self._inbox.trouble(f"Can't watch tasks: {words}  Press R to try again.")
-        elif worker.group == "engine":
-            self._inbox.trouble(f"Watching has stopped: {words}  Press R to watch again.")
-        else:
+        worker, error = event.worker, event.worker.error
+        words = f"{error}" or type(error).__name__
+        if event.state is WorkerState.ERROR:
+            log.error("work of group %s failed", worker.group, exc_info=error)
+        if not self._link.ended(worker, event.state, words) and event.state is WorkerState.ERROR:
             say(self, f"That failed: {words}", "error", timeout=10)
-
-    def action_reconnect(self) -> None:
-        """Open the engine again, or let it watch again, where that has failed."""
-        running = {w.group for w in self.workers if w.is_running}
-        if self.engine is None and "connect" not in running:
-            self.no_engine_words = "Still connecting; try again in a moment."
-            self._inbox.trouble(None)
-            self._open_engine()
-        elif self.engine is not None and "engine" not in running:
-            self._watch(self.engine)
 
     def action_other_theme(self) -> None:
         """Change between dark and light."""
@@ -172,25 +148,25 @@ class InboxApp(App[None]):
         # An engine event never pushes a screen: keys in flight would answer it.
         if changes.servers:
             self.reread_servers()
-        self._inbox.changed(changes)
+        self.inbox.changed(changes)
         try:
             for screen in self.screen_stack:
                 if isinstance(screen, Shows):
                     screen.refresh_task()
         except StorageError as error:
-            self._inbox.trouble(f"The store can't be read: {error}")
+            self.inbox.trouble(f"The store can't be read: {error}")
 
     def expect_departure(self, key: TaskKey, expected: bool = True) -> None:
         """Let the list's highlight go on to the next task when this one leaves: the person sent it off."""
-        self._inbox.expect_departure(key, expected)
+        self.inbox.expect_departure(key, expected)
 
     def on_open_task(self, message: messages.OpenTask) -> None:
         """Show a task in the inbox, whichever screen asked."""
         self._return_to_inbox()
-        self._inbox.go_to(message.key)
+        self.inbox.go_to(message.key)
 
     def _return_to_inbox(self) -> None:
-        while len(self.screen_stack) > 1 and self.screen is not self._inbox:
+        while len(self.screen_stack) > 1 and self.screen is not self.inbox:
             self.pop_screen()
 
     def on_cancel_requested(self, message: messages.CancelRequested) -> None:
@@ -207,18 +183,7 @@ class InboxApp(App[None]):
 
     async def on_unmount(self) -> None:
         """Save what has just been typed, and end the engine's work; what is saved is saved."""
-        engine = self.engine
-        if engine is None:
-            return
-        if self._unlisten is not None:
-            self._unlisten()
-        try:
-            await drafts_of(self).save()
-        finally:
-            self.engine = None
-            if self._watching is not None:
-                self._watching.cancel()
-            await engine.aclose()
+        await self._link.close()
 
 
 def run(reader: Reader, connect: EngineFactory, servers_file: ServersFile | None = None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -85,13 +85,18 @@ class InboxScreen(Screen[None]):
         self._stale: set[TaskKey] = set()
         self._again: Timer | None = None
         self._note = ""
-        self._tasks = TaskList(self._read_rows, lambda: self.inbox.clock(), id="tasks")
+        # Held, not looked up: the engine may speak while the screen is being taken down.
+        self._status = StatusBar(id="status")
+        self._tabs = SectionTabs(id="sections")
+        self._banner = Banner(id="banner")
+        self._keys = KeyBar(id="keys")
+        self._tasks = TaskList(self._read_rows, lambda: self.inbox_app.clock(), id="tasks")
         self._total = 0
         self._left = False
-        self._pane = TaskPane(lambda work: self.inbox.start(work, "view"), id="detail")
+        self._pane = TaskPane(lambda work: self.inbox_app.start(work, "view"), id="detail")
 
     @property
-    def inbox(self) -> InboxApp:
+    def inbox_app(self) -> InboxApp:
         """The app this screen is part of."""
         return cast("InboxApp", self.app)
 
@@ -102,15 +107,15 @@ class InboxScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the lines and the list; the task's view is mounted after the first paint."""
-        yield StatusBar(id="status")
-        yield SectionTabs(id="sections")
-        yield Banner(id="banner")
+        yield self._status
+        yield self._tabs
+        yield self._banner
         with Horizontal(id="body"):
             with Vertical(id="left"):
                 yield ListHead(self._tasks)
                 yield self._tasks
             yield self._pane
-        yield KeyBar(id="keys")
+        yield self._keys
 
     def on_mount(self) -> None:
         """Show what the store holds."""
@@ -128,7 +133,7 @@ class InboxScreen(Screen[None]):
 
     def _read_rows(self, keys: Sequence[TaskKey]) -> Mapping[TaskKey, TaskRow]:
         try:
-            return self.inbox.reader.rows(keys)
+            return self.inbox_app.reader.rows(keys)
         except StorageError as error:
             self.trouble(f"The store can't be read: {error}")
             return {}
@@ -143,17 +148,18 @@ class InboxScreen(Screen[None]):
 
     def reload(self) -> None:
         """Read the list, the counts and the servers again."""
+        self._again = None
         with self._reading():
             keys = self._read_list()
             stale, self._stale = self._stale, set()
             self._tasks.replace(keys, stale, renamed=self._renamed(keys), blank=self._blank())
 
     def _read_list(self) -> list[TaskKey]:
-        reader = self.inbox.reader
+        reader = self.inbox_app.reader
         counts = reader.counts()
         keys = reader.keys(self.section, text=self.filter_text or None)
         self._show_status(counts["needs-you"])
-        self.query_one(SectionTabs).show(counts, self.section)
+        self._tabs.show(counts, self.section)
         self._total = sum(counts.values())
         return keys
 
@@ -162,18 +168,18 @@ class InboxScreen(Screen[None]):
         key = self._tasks.highlighted
         if key is None or key in set(keys):
             return None
-        record = self.inbox.reader.task(key)
+        record = self.inbox_app.reader.task(key)
         return record.key if record is not None and record.key != key else None
 
     def _show_status(self, need: int) -> None:
-        now = self.inbox.clock()
-        known = {record.name: record for record in self.inbox.reader.servers()}
-        names = self.inbox.server_names() or sorted(known)
+        now = self.inbox_app.clock()
+        known = {record.name: record for record in self.inbox_app.reader.servers()}
+        names = self.inbox_app.server_names() or sorted(known)
         servers = [(name, server_health(known.get(name), now)) for name in names]
-        self.query_one(StatusBar).show(servers, need, self._note)
+        self._status.show(servers, need, self._note)
 
     def _blank(self) -> Sequence[str]:
-        nothing_yet = not self._total and not self.inbox.server_names()
+        nothing_yet = not self._total and not self.inbox_app.server_names()
         return blank_words(self.section, self.filter_text, nothing_yet=nothing_yet)
 
     def changed(self, changes: Changes) -> None:
@@ -183,18 +189,14 @@ class InboxScreen(Screen[None]):
         with self._reading():
             self._pane.changed(changes.tasks)
         if self._again is None:
-            self._again = self.set_timer(LIST_AGAIN, self._list_again)
-
-    def _list_again(self) -> None:
-        self._again = None
-        self.reload()
+            self._again = self.set_timer(LIST_AGAIN, self.reload)
 
     def tick(self) -> None:
         """Let ages and times left go on: only lines whose words change are drawn."""
         self._pane.tick()
         self._tasks.repaint_changed()
         with self._reading():
-            self._show_status(self.query_one(SectionTabs).counts.get("needs-you", 0))
+            self._show_status(self._tabs.counts.get("needs-you", 0))
 
     # What the app tells it
 
@@ -205,7 +207,7 @@ class InboxScreen(Screen[None]):
 
     def trouble(self, words: str | None) -> None:
         """Say what is wrong with the program itself; ``None``: nothing any more."""
-        self.query_one(Banner).say(words)
+        self._banner.say(words)
 
     def expect_departure(self, key: TaskKey, expected: bool = True) -> None:
         """Let the highlight go on to the next task when this one leaves; or not, after all."""
@@ -218,7 +220,7 @@ class InboxScreen(Screen[None]):
         """Highlight a task wherever it stands, and open it."""
         record = None
         with self._reading():
-            record = self.inbox.reader.task(key)
+            record = self.inbox_app.reader.task(key)
         if record is None:
             say(self.app, f"There is no record of {key}.", "warning")
             return
@@ -242,7 +244,7 @@ class InboxScreen(Screen[None]):
     def _follow(self) -> None:
         self._pane.follow(self.current if self.is_wide else None)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Show the task beside the list, or not."""
         if not self.is_wide and self.focused is not None and self._pane in self.focused.ancestors:
             self._tasks.focus()
@@ -260,7 +262,7 @@ class InboxScreen(Screen[None]):
             self.reload()
 
     def _show_keys(self) -> None:
-        self.query_one(KeyBar).show(inbox_keys(self.section))
+        self._keys.show(inbox_keys(self.section))
 
     # What the person does
 
@@ -302,7 +304,7 @@ class InboxScreen(Screen[None]):
         from app.tui.screens.task import TaskScreen
 
         screen = TaskScreen(key)
-        self.inbox.push_screen(screen)
+        self.inbox_app.push_screen(screen)
         screen.call_after_refresh(screen.action_answer)
 
     def action_answer(self) -> None:
@@ -325,40 +327,40 @@ class InboxScreen(Screen[None]):
     def action_cancel(self) -> None:
         """Cancel the task, after a confirmation."""
         if (key := self._meant()) is not None:
-            self.inbox.actions.cancel(key)
+            self.inbox_app.actions.cancel(key)
 
     def action_archive(self) -> None:
         """Put the task away, or bring it back."""
         if (key := self._meant()) is not None:
-            self.inbox.actions.archive(key)
+            self.inbox_app.actions.archive(key)
 
     def action_forget(self) -> None:
         """Delete our record of the task, after a confirmation."""
         if (key := self._meant()) is not None:
-            self.inbox.actions.forget(key)
+            self.inbox_app.actions.forget(key)
 
     def action_look(self) -> None:
         """Look at the task now."""
         if (key := self._meant()) is not None:
-            self.inbox.actions.look(key)
+            self.inbox_app.actions.look(key)
 
     def action_call(self) -> None:
         """Call a tool."""
         from app.tui.screens.call_tool import CallScreen
 
-        self.inbox.push_screen(CallScreen())
+        self.inbox_app.push_screen(CallScreen())
 
     def action_servers(self) -> None:
         """Show the servers."""
         from app.tui.screens.servers import ServersScreen
 
-        self.inbox.push_screen(ServersScreen())
+        self.inbox_app.push_screen(ServersScreen())
 
     def action_help(self) -> None:
         """Show the keys and words."""
         from app.tui.screens.help import Help
 
-        self.inbox.push_screen(Help())
+        self.inbox_app.push_screen(Help())
 
     # The filter
 

@@ -56,7 +56,7 @@ class ServersScreen(Screen[None]):
         """What the tests of this visit found, by server."""
 
     @property
-    def inbox(self) -> InboxApp:
+    def inbox_app(self) -> InboxApp:
         """The app this screen is part of."""
         return cast("InboxApp", self.app)
 
@@ -89,7 +89,7 @@ class ServersScreen(Screen[None]):
     def refresh_servers(self, highlight: str | None = None) -> None:
         """Read the servers file and what is known of each server again; the highlight stays on its server."""
         chosen = highlight or self.chosen
-        file = self.inbox.servers_file
+        file = self.inbox_app.servers_file
         try:
             self._entries = list(file.list()) if file is not None else []
         except ConfigError as error:
@@ -108,8 +108,8 @@ class ServersScreen(Screen[None]):
         self._show_about()
 
     def _lines(self) -> list[Content]:
-        known = {record.name: record for record in self.inbox.reader.servers()}
-        now = self.inbox.clock()
+        known = {record.name: record for record in self.inbox_app.reader.servers()}
+        now = self.inbox_app.clock()
         width = max((cell_len(inert_line(name, 24)) for name, _ in self._entries), default=0)
         lines = []
         for name, url in self._entries:
@@ -146,7 +146,7 @@ class ServersScreen(Screen[None]):
         elif name in self._found:
             report.show(self._found[name])
         else:
-            record = next((r for r in self.inbox.reader.servers() if r.name == name), None)
+            record = next((r for r in self.inbox_app.reader.servers() if r.name == name), None)
             parts: list[Part] = [(name, "bold")]
             if record is not None and record.message:
                 parts.append(f"\n{record.message}")
@@ -161,7 +161,7 @@ class ServersScreen(Screen[None]):
         self.app.push_screen(AddServer(self._save), self._added)
 
     def _save(self, new: NewServer) -> tuple[str, ...]:
-        file = self.inbox.servers_file
+        file = self.inbox_app.servers_file
         if file is None:
             raise ConfigError("There is no servers file here.")
         if any(name == new.name for name, _ in file.list()):
@@ -171,18 +171,18 @@ class ServersScreen(Screen[None]):
     def _added(self, new: NewServer | None) -> None:
         if new is not None:
             self.refresh_servers(new.name)
-            self.inbox.start(self._reload(), "servers")
+            self.inbox_app.start(self._reload(), "servers")
 
     async def _reload(self) -> None:
-        self.inbox.reread_servers()
-        if self.inbox.engine is not None:
-            await self.inbox.engine.reload_servers()
+        self.inbox_app.reread_servers()
+        if self.inbox_app.engine is not None:
+            await self.inbox_app.engine.reload_servers()
 
     def action_remove(self) -> None:
         """Remove the highlighted server, after a confirmation."""
         name = self.chosen
         if name is not None:
-            self.inbox.start(self._remove(name, dict(self._entries)[name]), "servers")
+            self.inbox_app.start(self._remove(name, dict(self._entries)[name]), "servers")
 
     async def _remove(self, name: str, url: str) -> None:
         words = "Its tasks are no longer watched; our records of them stay. Adding it again takes them up."
@@ -191,7 +191,7 @@ class ServersScreen(Screen[None]):
         )
         if not await self.app.push_screen_wait(question):
             return
-        file = self.inbox.servers_file
+        file = self.inbox_app.servers_file
         try:
             if file is not None:
                 file.remove(name)
@@ -208,12 +208,12 @@ class ServersScreen(Screen[None]):
         """Contact the highlighted server, and say what it is."""
         name = self.chosen
         if name is not None:
-            self.inbox.start(self._test(name), "servers")
+            self.inbox_app.start(self._test(name), "servers")
 
     async def _test(self, name: str) -> None:
-        engine = self.inbox.engine
+        engine = self.inbox_app.engine
         if engine is None:
-            say(self.app, self.inbox.no_engine_words, "warning")
+            say(self.app, self.inbox_app.no_engine_words, "warning")
             return
         self._report(name, joined((name, "bold"), ("\nContacting it…", "$quiet")))
         try:

@@ -104,6 +104,8 @@ class TaskList(ScrollView, can_focus=True):
         self._hovered: int | None = None
         self._blank: tuple[str, ...] = ()
         self._section: Section = "needs-you"
+        self.head: ListHead | None = None
+        """The line above that names the columns."""
 
     # What it holds
 
@@ -266,8 +268,8 @@ class TaskList(ScrollView, can_focus=True):
         width = self.size.width
         names = {key.server for key in self._cursor.keys[:NAMES_MEASURED]}
         self._layout = columns(width, sorted(names), ends=self._section in ("needs-you", "running"))
-        for head in self.screen.query(ListHead):
-            head.refresh()
+        if self.head is not None:
+            self.head.refresh()
         self._painted.clear()
         self.virtual_size = Size(width, len(self._cursor.keys))
         self.refresh()
@@ -349,6 +351,7 @@ class ListHead(Widget):
     def __init__(self, of: TaskList) -> None:
         super().__init__()
         self._list = of
+        of.head = self
 
     def render_line(self, y: int) -> Strip:
         """Draw the one line."""
