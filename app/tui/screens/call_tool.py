@@ -318,9 +318,9 @@ class CallScreen(Screen[None]):
         event.stop()
         self._leaving = False
 
-    def on_resize(self, _event: events.Resize) -> None:
-        """Give the form the room it has."""
-        self.refresh(layout=True)
+    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
+        """Keep the chosen tool in sight where its list shrinks to a line."""
+        self.call_after_refresh(self._list.scroll_to_highlight)
 
 
 def _tool_line(tool: ToolInfo) -> Content:

@@ -12,7 +12,7 @@ from textual.widgets import Button, Collapsible
 
 from app.forms import Field
 from app.text import inert_line, plural
-from app.tui.widgets.inert import InertText, Part, content, joined
+from app.tui.widgets.inert import InertLine, InertText, Part, content, joined, joined_line
 from app.tui.widgets.json_view import dump, load, response_action
 from app.tui.widgets.question_card import ACTION_WORDS, request_params
 from app.tui.widgets.raw_form import form_of
@@ -36,22 +36,26 @@ def is_stuck(question: QuestionRecord) -> bool:
     return question.state == "acknowledged" and question.still_asked >= STILL_ASKED
 
 
-def answered_words(question: QuestionRecord, now: int) -> list[Part]:
-    """Return what to say of a question that is not open."""
+def _outcome(question: QuestionRecord) -> str:
     action = response_action(question.response_json)
     what = ACTION_WORDS.get(action, action) if action else "not answered"  # type: ignore[call-overload]
     state = _STATE_WORDS.get(question.state, question.state)
     if question.state == "withdrawn" and action:
         state = "withdrawn by the server; this answer was not delivered"
+    return f"{inert_line(question.key, 60)}  {what} · {state}"
+
+
+def answered_words(question: QuestionRecord, now: int) -> list[Part]:
+    """Return what to say of a question that is not open."""
     at = question.closed_at or question.acknowledged_at or question.sent_at or question.queued_at
     parts: list[Part] = [
-        (inert_line(question.key, 60), "bold"),
-        f"  {what} · {state}",
+        _outcome(question),
         (f"  {clock_time(at, now)}" if at else "", "$text-muted"),
     ]
-    message = request_params(question).get("message")
-    if isinstance(message, str) and message:
-        parts.append((f"\n  {inert_line(message, 200)}", "$text-muted"))
+    params = request_params(question)
+    for told, limit in ((params.get("message"), 200), (params.get("url"), 2000)):
+        if isinstance(told, str) and told:
+            parts.append((f"\n  {inert_line(told, limit)}", "$text-muted"))
     shown = _shown_content(question)
     if shown:
         parts.append("\n" + "\n".join(f"  {line}" for line in shown.splitlines()))
@@ -130,9 +134,11 @@ class AnsweredView(Vertical):
         self._shown: tuple[QuestionRecord, ...] = ()
         self._text = InertText("")
         self._fold = Collapsible(self._text, title="", collapsed=True)
+        self._latest = InertLine("")
         self._stuck: dict[int, StuckAnswer] = {}
 
     def compose(self) -> ComposeResult:
+        yield self._latest
         yield self._fold
 
     def show(self, questions: Sequence[QuestionRecord], now: int) -> None:
@@ -148,7 +154,16 @@ class AnsweredView(Vertical):
         for question in questions:
             parts += [*answered_words(question, now), "\n\n"]
         self._text.show(joined(*parts[:-1]))
+        self._show_latest(questions)
         self._show_stuck({question.id: question for question in questions if is_stuck(question)})
+
+    def _show_latest(self, questions: Sequence[QuestionRecord]) -> None:
+        """Say without unfolding anything what became of the last answer."""
+        given = [question for question in questions if question.response_json is not None]
+        self._latest.display = bool(given)
+        if given:
+            last = max(given, key=lambda question: question.queued_at or 0)
+            self._latest.show(joined_line(("Last answer  ", "$text-muted"), _outcome(last)))
 
     def _show_stuck(self, stuck: Mapping[int, QuestionRecord]) -> None:
         for question_id in [known for known in self._stuck if known not in stuck]:

@@ -58,6 +58,9 @@ class FormFields(Vertical):
     def compose(self) -> ComposeResult:
         if not self.rows:
             yield InertText("Nothing to fill in.", "$text-muted")
+        # At once, not at the first resize: the form would be laid out twice before anybody sees it.
+        for row in self.rows:
+            row.set_class(self.app.size.height < SHORT, "tight")
         yield from self.rows
         yield self._whole
 
