@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from app.engine.commands import Answer, CallOutcome
 from fakes.running_inbox import Inbox, home, inbox
+
+from app.engine.commands import Answer, CallOutcome
 from storage.records import TaskRecord
 
 FORM = {

@@ -39,8 +39,8 @@ KEYS: Final = {
     "space": " ",
 }
 
-# pyte prints what it does not know of some sequences that are for other terminals: modes asked for (CSI ? … $ p),
-# the keyboard protocol (CSI > … u, CSI < u, CSI = … u), and the version question (CSI > q).
+# pyte prints what it does not know of some sequences: modes asked for (CSI ? … $ p), the keyboard protocol
+# (CSI > … u, CSI < u, CSI = … u), and the version question (CSI > q).
 _FOREIGN: Final = re.compile(rb"\x1b\[(?:\?[0-9;]*\$p|[><=?][0-9;]*[uq])")
 _FOREIGN_START: Final = re.compile(rb"\x1b(?:\[[><=?0-9;$]*)?$")
 
@@ -113,7 +113,18 @@ class Terminal:
         for name in keys:
             os.write(self._master, key(name).encode())
 
-    def wait_until(self, holds: Callable[[str], bool], what: str = "the condition", timeout: float = 20) -> str:
+    def click(self, text: str) -> None:
+        """Click the middle of *text*, which must stand on the screen once."""
+        with self._changed:
+            lines = list(self.screen.display)
+        (row,) = [number for number, line in enumerate(lines) if text in line]
+        column = lines[row].index(text) + len(text) // 2  # one column a character: no wide ones before it
+        for ending in "Mm":
+            self.send(f"\x1b[<0;{column + 1};{row + 1}{ending}")
+
+    def wait_until(
+        self, holds: Callable[[str], bool], what: str = "the condition", timeout: float = 20
+    ) -> str:
         """Return the screen once *holds* says yes of it; fails with the screen in the message."""
         deadline = time.monotonic() + timeout
         with self._changed:
