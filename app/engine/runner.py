@@ -170,7 +170,7 @@ class Runner:
         self._start(("watch", key), work())
 
     def _start(self, name: Hashable, work: Coroutine[Any, Any, None]) -> None:
-        if name in self._tasks:
+        if name in self._tasks and not self._tasks[name].done():
             work.close()
             return
         task = asyncio.create_task(work, name=str(name))
@@ -187,6 +187,10 @@ class Runner:
         newest, changed = self._reader.changed_since(seq)
         if newest == seq:
             return seq, set()
+        if not changed:
+            # Where nothing was found, the newest number is read a moment later, and what was written in
+            # between would be passed over: it is looked for from the old number again.
+            newest = seq
         self._feed.add(*changed)
         rows = self._reader.rows(sorted(changed))
         for key in changed:
