@@ -28,8 +28,9 @@ class ListCursor:
         self.place = 0
         """Its line, or where it would have stood."""
         self._lines: dict[TaskKey, int] = {}
+        self.departed: TaskKey | None = None
+        """The task that was highlighted and left by itself, until the person moves."""
         self._leaving: set[TaskKey] = set()
-        self._vacated = False
 
     def line_of(self, key: TaskKey) -> int | None:
         """Return the line on which a task stands."""
@@ -39,7 +40,7 @@ class ListCursor:
         """Begin with another list, as the person asked: at *key* when it is there, else at the top."""
         self._take(keys)
         self._leaving.clear()
-        self._vacated = False
+        self.departed = None
         self.place = self._lines.get(key, 0) if key is not None else 0
         self.key = self.keys[self.place] if self.keys else None
 
@@ -64,24 +65,25 @@ class ListCursor:
         if key is not None and key in self._lines:
             self.place = self._lines[key]
             return
-        if key is None and was_empty and not self._vacated:
+        if key is None and was_empty and self.departed is None:
             self.place = 0
             self.key = self.keys[0] if self.keys else None
             return
         self.place = self._neighbour(old, old_place)
         put_away = key is not None and key in self._leaving
         self.key = None
-        self._vacated = not put_away
         if key is not None and put_away:
             self._leaving.discard(key)
             self.move_to(self.place)
+        elif key is not None:
+            self.departed = key
 
     def move_to(self, line: int) -> None:
         """Highlight what stands on a line, or the nearest line there is."""
         if self.keys:
             self.place = max(0, min(line, len(self.keys) - 1))
             self.key = self.keys[self.place]
-            self._vacated = False
+            self.departed = None
 
     def step(self, lines: int) -> None:
         """Move by so many lines; from a gap, the first step down goes to what now stands in it."""

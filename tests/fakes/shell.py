@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fakes.engine import RecordingEngine
-from fakes.stored import Ticking, asked, writes
+from fakes.stored import Ticking, writes
+from fakes.stored import asked as question
 from textual.pilot import Pilot
+from textual.widgets import Button
 
 from app.config import ConfigError
 from app.engine.commands import Changes, Engine, EngineError, ServerReport
 from app.tui.app import InboxApp
+from app.tui.screens.confirm import Confirm
 from app.tui.screens.inbox import InboxScreen
 from app.tui.widgets.task_list import TaskList
 from storage.records import NewTask, QuestionChange, TaskKey, TaskState
@@ -116,7 +119,7 @@ class Shell:
         key = TaskKey(server, id)
         state.setdefault("status", "input_required" if questions else "working")
         new = NewTask(key, tool=tool, state=TaskState(**state))  # type: ignore[arg-type]
-        self.store.add_task(new, questions=tuple(asked(q, fingerprint=f"{id}-{q}") for q in questions))
+        self.store.add_task(new, questions=tuple(question(q, fingerprint=f"{id}-{q}") for q in questions))
         return key
 
     def end(self, key: TaskKey, status: str = "completed") -> None:
@@ -158,6 +161,19 @@ async def until(pilot: Pilot[None], true: Callable[[], bool], *, turns: int = 60
             return
         await pilot.pause(0.01)
     raise AssertionError("it never came true")
+
+
+async def asked(shell: Shell, pilot: Pilot[None]) -> None:
+    """Wait until the person is asked to confirm something, and can read it."""
+    await until(
+        pilot,
+        lambda: (
+            isinstance(shell.app.screen, Confirm)
+            and isinstance(shell.app.focused, Button)
+            and shell.app.focused.id == "confirm-keep"
+            and "Keep it" in painted(shell.app)
+        ),
+    )
 
 
 def painted(app: InboxApp) -> str:

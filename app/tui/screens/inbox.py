@@ -68,17 +68,12 @@ class InboxScreen(Screen[None]):
         Binding("question_mark", "help", "Keys and words", id="inbox.help"),
         Binding("q", "app.quit", "Quit", id="inbox.quit"),
         Binding("escape", "back", "Back to the list", id="inbox.back", show=False),
-        *(
-            Binding(str(number), f"section({section!r})", f"Section {number}", id=f"inbox.section-{number}")
-            for number, section in enumerate(SECTIONS, 1)
-        ),
+        *(Binding(f"{n}", f"section({s!r})", s, id=f"inbox.section-{n}") for n, s in enumerate(SECTIONS, 1)),
     ]
 
     def __init__(self) -> None:
         super().__init__()
         self.section: Section = "needs-you"
-        self.current: TaskKey | None = None
-        """The task that an action means: highlighted, or the one shown that has just left the list."""
         self.filter_text = ""
         self._filter: FilterBar | None = None
         self._places: dict[Section, TaskKey] = {}
@@ -211,10 +206,7 @@ class InboxScreen(Screen[None]):
 
     def expect_departure(self, key: TaskKey, expected: bool = True) -> None:
         """Let the highlight go on to the next task when this one leaves; or not, after all."""
-        if expected:
-            self._tasks.let_go(key)
-        else:
-            self._tasks.keep(key)
+        (self._tasks.let_go if expected else self._tasks.keep)(key)
 
     def go_to(self, key: TaskKey) -> None:
         """Highlight a task wherever it stands, and open it."""
@@ -226,19 +218,25 @@ class InboxScreen(Screen[None]):
             return
         self._clear_filter()
         self.open_section(record.section, record.key)
-        self.current = record.key
         self.action_open()
 
     # The task beside the list
 
+    @property
+    def current(self) -> TaskKey | None:
+        """The task that an action means: the highlighted one, or the one shown that has just left the list.
+
+        Asked of the list itself: a message about the highlight may still be on its way when a key is pressed.
+        """
+        key, departed = self._tasks.highlighted, self._tasks.departed
+        if key is None and self.is_wide and departed is not None and self._pane.shown == departed:
+            return departed
+        return key
+
     @on(TaskList.Highlighted)
-    def _highlighted(self, message: TaskList.Highlighted) -> None:
-        if message.key is not None:
-            self._places[self.section] = message.key
-        # A task that left the list by itself stays the one that is meant while it is shown beside the list.
-        shown = self.is_wide and self.current is not None and self._pane.shown == self.current
-        if not (message.left and shown):
-            self.current = message.key
+    def _highlighted(self) -> None:
+        if (key := self._tasks.highlighted) is not None:
+            self._places[self.section] = key
         self._follow()
 
     def _follow(self) -> None:
@@ -271,8 +269,7 @@ class InboxScreen(Screen[None]):
         self.open_section(message.section)
 
     @on(TaskList.Chosen)
-    def _task_chosen(self, message: TaskList.Chosen) -> None:
-        self.current = message.key
+    def _task_chosen(self) -> None:
         self.action_open()
 
     def action_section(self, section: Section) -> None:
@@ -319,10 +316,10 @@ class InboxScreen(Screen[None]):
         self.action_open()
 
     def _meant(self) -> TaskKey | None:
-        if self.current is None:
-            words = "Choose a task first: ↑ ↓." if self._tasks.keys else "There is no task here."
-            say(self.app, words)
-        return self.current
+        key = self.current
+        if key is None:
+            say(self.app, "Choose a task first: ↑ ↓." if self._tasks.keys else "There is no task here.")
+        return key
 
     def action_cancel(self) -> None:
         """Cancel the task, after a confirmation."""
@@ -372,7 +369,7 @@ class InboxScreen(Screen[None]):
             self._filter = FilterBar()
             self.query_one("#left").mount(self._filter, before=0)
         self._filter.display = True
-        self._filter.focus()
+        self._filter.call_after_refresh(self._filter.input.focus)
 
     def on_filter_bar_typed(self, message: FilterBar.Typed) -> None:
         """Show what matches."""
@@ -389,13 +386,13 @@ class InboxScreen(Screen[None]):
     def _clear_filter(self) -> None:
         if self._filter is not None:
             self._filter.display = False
-            self._filter.value = ""
+            self._filter.input.value = ""
         if self.filter_text:
             self.filter_text = ""
             self.open_section(self.section, self.current)
 
     def action_back(self) -> None:
         """Go back to the list; from the list or the filter itself, clear the filter."""
-        if self.focused in (self._tasks, self._filter, None):
+        if self.focused is None or self._pane not in self.focused.ancestors:
             self._clear_filter()
         self._tasks.focus()

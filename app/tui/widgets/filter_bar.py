@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input
 
+from app.tui.widgets.inert import InertLine
 
-class FilterBar(Input):
-    """Says what is typed at once; Enter and the arrow down go to the list."""
 
-    DEFAULT_CSS = """
-    FilterBar, FilterBar:focus {
-        height: 1; border: none; padding: 0 1; background: $panel; background-tint: $foreground 0%;
-    }
-    """
+class FilterInput(Input):
+    """Where it is typed; Enter and the arrow down go to the list."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "submit", "To the list", id="filter.down", show=False)
     ]
+
+
+class FilterBar(Horizontal):
+    """Says what is typed, key by key."""
+
+    DEFAULT_CSS = """
+    FilterBar { height: 1; background: $panel; }
+    FilterBar InertLine { width: 3; padding: 0 1; color: $primary; text-style: bold; }
+    FilterBar FilterInput, FilterBar FilterInput:focus {
+        width: 1fr; height: 1; border: none; padding: 0; background: $panel; background-tint: $foreground 0%;
+    }
+    """
 
     class Typed(Message):
         """The filter has become another."""
@@ -32,7 +43,13 @@ class FilterBar(Input):
         """The person goes on to the list."""
 
     def __init__(self) -> None:
-        super().__init__(placeholder="server, tool, id or message; Escape clears", id="filter")
+        super().__init__()
+        self.input = FilterInput(placeholder="server, tool, id or message; Escape clears")
+
+    def compose(self) -> ComposeResult:
+        """Lay out the mark and the field."""
+        yield InertLine("/")
+        yield self.input
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Say it."""

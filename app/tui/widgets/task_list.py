@@ -19,7 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from app.tui.columns import GAP, MARGIN, CellText, Column, cells, columns, fit
+from app.tui.columns import GAP, MARGIN, SHORT_LEFT_WIDTH, CellText, Column, cells, columns, fit
 from app.tui.cursor import ListCursor
 from app.tui.words import TIME_HEADS
 from storage.records import Section, TaskKey, TaskRow
@@ -78,13 +78,7 @@ class TaskList(ScrollView, can_focus=True):
     ]
 
     class Highlighted(Message):
-        """Another task is highlighted, or none."""
-
-        def __init__(self, key: TaskKey | None, *, left: bool = False) -> None:
-            super().__init__()
-            self.key = key
-            self.left = left
-            """The highlighted task left the list by itself."""
+        """Another task is highlighted, or none; `TaskList.highlighted` says which."""
 
     class Chosen(Message):
         """The person double-clicked a task."""
@@ -120,6 +114,11 @@ class TaskList(ScrollView, can_focus=True):
         return self._cursor.key
 
     @property
+    def departed(self) -> TaskKey | None:
+        """The task that was highlighted and left the list by itself, until the person moves."""
+        return self._cursor.departed
+
+    @property
     def layout_columns(self) -> tuple[Column, ...]:
         """The columns as they are now divided."""
         return self._layout
@@ -151,7 +150,7 @@ class TaskList(ScrollView, can_focus=True):
         self._resized()
         self.scroll_to(y=0, animate=False, immediate=True)
         self._reveal()
-        self.post_message(self.Highlighted(self._cursor.key))
+        self.post_message(self.Highlighted())
 
     def replace(
         self,
@@ -176,7 +175,7 @@ class TaskList(ScrollView, can_focus=True):
             # The highlighted line keeps its place on the screen, under the eye that reads it.
             self.scroll_to(y=max(0, top + self._cursor.place - place), animate=False, immediate=True)
         if self._cursor.key != key:
-            self.post_message(self.Highlighted(self._cursor.key, left=self._cursor.key is None))
+            self.post_message(self.Highlighted())
 
     def let_go(self, key: TaskKey) -> None:
         """Expect that a task leaves because the person put it away."""
@@ -308,7 +307,7 @@ class TaskList(ScrollView, can_focus=True):
         self.refresh_line(self._cursor.place)
         self._reveal()
         if self._cursor.key != key:
-            self.post_message(self.Highlighted(self._cursor.key))
+            self.post_message(self.Highlighted())
 
     def _reveal(self) -> None:
         if self._cursor.keys and self.size.height:
@@ -359,7 +358,8 @@ class ListHead(Widget):
         for column in self._list.layout_columns:
             word = COLUMN_HEADS.get(column.name)
             if word is None:
-                word = "time left" if column.name == "left" else TIME_HEADS[self._list.section]
+                left = "time left" if column.width > SHORT_LEFT_WIDTH else "time"
+                word = left if column.name == "left" else TIME_HEADS[self._list.section]
             parts.append(fit(word, column.width, right=column.right))
         text = " " * MARGIN + (" " * GAP).join(parts)
         return Strip([Segment(fit(text, self.size.width), self.rich_style)])

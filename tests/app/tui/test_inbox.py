@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes.shell import Entries, Shell, painted, until
+from fakes.shell import Entries, Shell, asked, painted, until
 from textual.widgets import Button, TextArea
 
 from app.engine.commands import Changes, EngineError
@@ -109,8 +109,19 @@ async def test_the_highlight_stays_on_its_task_when_rows_above_it_go_or_come(inb
         await until(pilot, lambda: inbox.listed == ["tsk_2", "tsk_3", "tsk_4", "tsk_5"])
         assert inbox.highlighted == "tsk_3"
         await pilot.press("c")
-        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await asked(inbox, pilot)
         assert "tsk_3" in painted(inbox.app)
+
+
+async def test_a_key_pressed_right_after_a_move_acts_on_the_task_moved_to(inbox: Shell) -> None:
+    for n in range(3):
+        inbox.add(f"tsk_{n}", "approve")
+    async with inbox.app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: inbox.app.engine is not None)
+        inbox.tasks.action_step(1)
+        inbox.screen.action_cancel()  # before any message about the move is handled
+        await asked(inbox, pilot)
+        await until(pilot, lambda: "tsk_1" in painted(inbox.app))
 
 
 async def test_when_the_highlighted_task_leaves_no_key_acts_on_its_neighbour(inbox: Shell) -> None:
@@ -142,7 +153,7 @@ async def test_beside_the_list_the_task_that_left_stays_shown_and_is_the_one_mea
         assert inbox.highlighted is None
         assert view.key == keys[0]
         await pilot.press("f")
-        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await asked(inbox, pilot)
         assert "tsk_0" in painted(inbox.app)
 
 
@@ -171,7 +182,7 @@ async def test_cancelling_asks_first_with_the_safe_button_focused(
     async with inbox.app.run_test(size=size) as pilot:
         await until(pilot, lambda: inbox.app.engine is not None)
         await pilot.press("c")
-        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await asked(inbox, pilot)
         shown = painted(inbox.app)
         assert "prod" in shown
         assert "drop_table" in shown
@@ -181,7 +192,7 @@ async def test_cancelling_asks_first_with_the_safe_button_focused(
         await until(pilot, lambda: not isinstance(inbox.app.screen, Confirm))
         assert inbox.engine.again == []
         await pilot.press("c")
-        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await asked(inbox, pilot)
         await pilot.press("right", "enter")
         await until(pilot, lambda: inbox.engine.again == [("cancel", key)])
 
@@ -195,7 +206,7 @@ async def test_a_confirmation_acts_on_the_task_it_named_whatever_the_list_does_m
         await pilot.press("2")
         meant = inbox.highlighted
         await pilot.press("c")
-        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await asked(inbox, pilot)
         inbox.end(next(key for key in keys if key.id != meant))
         await until(pilot, lambda: len(inbox.listed) == 2)
         await pilot.press("right", "enter")
@@ -207,12 +218,12 @@ async def test_forgetting_asks_first_and_escape_keeps_it(inbox: Shell) -> None:
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.app.engine is not None)
         await pilot.press("3", "f")
-        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await asked(inbox, pilot)
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(inbox.app.screen, Confirm))
         assert inbox.store.reader.counts()["finished"] == 1
         await pilot.press("f")
-        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await asked(inbox, pilot)
         await pilot.press("tab", "enter")
         await until(pilot, lambda: inbox.listed == [])
         assert inbox.store.reader.counts()["finished"] == 0
@@ -256,7 +267,7 @@ async def test_the_filter_looks_at_server_tool_id_and_message(inbox: Shell) -> N
             ("repo", ["tsk_2"]),
             ("[/foo]", ["tsk_3"]),
         ):
-            inbox.screen.query_one(FilterBar).value = text
+            inbox.screen.query_one(FilterBar).input.value = text
             await until(pilot, lambda found=found: sorted(inbox.listed) == found)
         await pilot.press("x")
         await until(pilot, lambda: inbox.listed == [])
@@ -519,7 +530,7 @@ async def test_a_task_over_the_list_follows_what_changes_and_asks_before_cancell
         assert isinstance(inbox.app.focused, TextArea)
         inbox.app.screen.set_focus(None)
         await pilot.press("c")
-        await until(pilot, lambda: isinstance(inbox.app.screen, Confirm))
+        await asked(inbox, pilot)
         await pilot.press("right", "enter")
         await until(pilot, lambda: inbox.engine.again == [("cancel", key)])
         inbox.end(key, "cancelled")

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes.shell import Entries, Shell, painted, until
+from fakes.shell import Entries, Shell, asked, painted, until
 from textual.widgets import Button, Input, OptionList
 
 from app.engine.commands import EngineError, ServerReport
 from app.tui.screens.add_server import AddServer
-from app.tui.screens.confirm import Confirm
 from app.tui.screens.servers import ServersScreen
 from storage.records import ServerRecord
 
@@ -99,14 +98,14 @@ async def test_removing_asks_first_and_the_highlight_stays_on_a_server(shell: Sh
     async with shell.app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: shell.engine.runs == 1)
         await pilot.press("s", "down", "d")
-        await until(pilot, lambda: isinstance(shell.app.screen, Confirm))
+        await asked(shell, pilot)
         assert "https://lab/mcp" in painted(shell.app)
         assert shell.app.focused is shell.app.screen.query_one("#confirm-keep", Button)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(shell.app.screen, ServersScreen))
         assert "lab" in shell.servers.urls
         await pilot.press("d")
-        await until(pilot, lambda: isinstance(shell.app.screen, Confirm))
+        await asked(shell, pilot)
         await pilot.press("right", "enter")
         await until(pilot, lambda: "lab" not in shell.servers.urls and shell.engine.reloads == 1)
         await until(pilot, lambda: isinstance(shell.app.screen, ServersScreen) and chosen(shell) == "ci")

@@ -35,9 +35,9 @@ class Listing(App[None]):
                 app.lines_drawn += 1
                 return super().render_line(y)
 
-        tasks = Counting(self.read, lambda: NOW, id="tasks")
-        yield ListHead(tasks)
-        yield tasks
+        self.tasks: TaskList = Counting(self.read, lambda: NOW, id="tasks")
+        yield ListHead(self.tasks)
+        yield self.tasks
 
     def read(self, keys: Sequence[TaskKey]) -> Mapping[TaskKey, TaskRow]:
         return self.reader.rows(keys)
@@ -46,12 +46,8 @@ class Listing(App[None]):
         self.tasks.open("running", self.reader.keys("running"))
         self.tasks.focus()
 
-    def on_task_list_highlighted(self, message: TaskList.Highlighted) -> None:
-        self.heard.append(message.key)
-
-    @property
-    def tasks(self) -> TaskList:
-        return self.query_one(TaskList)
+    def on_task_list_highlighted(self) -> None:
+        self.heard.append(self.tasks.highlighted)
 
 
 def many(count: int) -> MemoryReader:
