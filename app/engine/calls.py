@@ -23,6 +23,7 @@ from app.engine.outbox import is_unsent
 from app.engine.problems import describe, engine_error, unknown_task
 from app.engine.servers import Servers
 from app.engine.watcher import Observer
+from app.text import inert_line
 from mcp_client import CallOutcome as Reply
 from mcp_client import (
     CallToolResult,
@@ -85,6 +86,7 @@ class Calls:
         self._clock = clock
         self._token = token
         self._on_task = on_task
+        self._sending: dict[TaskKey, asyncio.Future[CallOutcome]] = {}
 
     async def start(
         self, server: str, tool: str, arguments_json: str, on_progress: OnProgress | None
@@ -108,28 +110,52 @@ class Calls:
         return await self._send(key, given, "unknown", None)
 
     async def go_on(self, key: TaskKey) -> CallOutcome | Waiting:
-        """Repeat a call with its round's answers, once every question has one; raises `EngineError`."""
+        """Repeat a call with its round's answers, once every question has one; raises `EngineError`.
+
+        Asked for twice at a time, it is done once, and both hear the outcome.
+        """
         async with self._observer.lock(key):
-            record = self._record(key)
-            if record.kind != "call" or record.state.tracking != "active" or record.state.round == 0:
-                return Waiting("It is not waiting for answers.")
-            asked = self._round(key, record.state.round)
-            left = [q for q in asked if q.is_open]
-            if left:
-                keys = ", ".join(q.key for q in left[:5])
-                return Waiting(f"Saved; the call goes on once the rest is answered: {keys}.")
-            self._servers.check(key.server)
-            owner = self._presence.owner
-            ids = [q.id for q in asked]
-            taken = await self._store.claim(ids, owner=owner, dead=self._presence.is_dead)
+            sending = self._sending.get(key)
+            if sending is None:
+                record = self._record(key)
+                held_back = await self._claim_round(key, record)
+                if held_back is not None:
+                    return held_back
+                given = self._round(key, record.state.round)
+                sending = asyncio.ensure_future(self._send(key, given, "requeue", None))
+                self._sending[key] = sending
+                sending.add_done_callback(lambda _: self._sending.pop(key, None))
+        return await asyncio.shield(sending)
+
+    async def stop(self) -> None:
+        """Stop waiting for replies; the calls that were under way are unknown then."""
+        sending = list(self._sending.values())
+        for task in sending:
+            task.cancel()
+        await asyncio.gather(*sending, return_exceptions=True)
+
+    async def _claim_round(self, key: TaskKey, record: TaskRecord) -> Waiting | None:
+        """Make this program the sender of a round; else say what keeps it."""
+        if record.kind != "call" or record.state.tracking != "active" or record.state.round == 0:
+            return Waiting("It is not waiting for answers.")
+        asked = self._round(key, record.state.round)
+        left = [q for q in asked if q.is_open]
+        if left:
+            keys = ", ".join(inert_line(q.key, 80) for q in left[:5])
+            return Waiting(f"Saved; the call goes on once the rest is answered: {keys}.")
+        self._servers.check(key.server)
+        owner = self._presence.owner
+        ids = [q.id for q in asked]
+        taken = await self._store.claim(ids, owner=owner, dead=self._presence.is_dead)
+        if set(taken) == set(ids):
             try:
-                if set(taken) != set(ids):
-                    raise _NotOurs
                 await self._own(key, call_writes.went_on(owner, record.state.round, self._presence.is_dead))
-            except (_NotOurs, EngineError):
-                await self._store.release(taken, owner)
-                return Waiting("Another program goes on with it.", is_elsewhere=True)
-        return await self._send(key, self._round(key, record.state.round), "requeue", None)
+            except EngineError:
+                pass
+            else:
+                return None
+        await self._store.release(taken, owner)
+        return Waiting("Another program goes on with it.", is_elsewhere=True)
 
     async def give_up(self, key: TaskKey) -> None:
         """End a call here; nothing is sent. Raises `EngineError` while it is being sent."""
@@ -268,7 +294,3 @@ class Calls:
             await self._change(key, decide)
         except UnknownTask:
             raise unknown_task(key) from None
-
-
-class _NotOurs(Exception):
-    """Some of a round's answers are another program's to send."""

@@ -140,6 +140,7 @@ class InboxEngine:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
         await self._runner.stop()
+        await self._calls.stop()
         self._feed.close()
         await self._servers.aclose()
         await self._store.aclose()
@@ -274,7 +275,7 @@ class InboxEngine:
 
     async def _deliver(self, holder: TaskKey, question_ids: Sequence[int]) -> Delivery:
         if self._task(holder).kind == "call":
-            return await self._go_on(holder)
+            return await self._go_on(holder, question_ids)
         attempt = await self._outbox.deliver(holder)
         if attempt.acknowledged:
             self._runner.hurry(holder)
@@ -282,12 +283,15 @@ class InboxEngine:
         states = [q for one in question_ids if (q := self._reader.question(one)) is not None]
         return delivery_of(holder, states, attempt.error)
 
-    async def _go_on(self, call: TaskKey) -> Delivery:
+    async def _go_on(self, call: TaskKey, question_ids: Sequence[int]) -> Delivery:
         try:
             outcome = await self._calls.go_on(call)
         except EngineError as error:
             return Delivery("saved", f"Saved. {error.message}")
         if isinstance(outcome, Waiting):
+            found = [self._reader.question(one) for one in question_ids]
+            if all(q is not None and q.state == "settled" for q in found):
+                return Delivery("acknowledged")  # the engine's own sweep was quicker
             return Delivery("saved" if outcome.is_elsewhere else "waiting", outcome.message)
         if outcome.kind == "unknown":
             return Delivery("unknown", outcome.message, outcome)

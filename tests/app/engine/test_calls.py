@@ -406,7 +406,7 @@ async def test_two_programs_send_a_round_once(inbox: Inbox, server: TaskScript, 
     await inbox.engine.answer(key, [inbox.accept(key, "a")])
     server.on("tools/call", result(DONE))
     await server.start(server.port)
-    await asyncio.gather(inbox.engine._go_on(key), second.engine._go_on(key))
+    await asyncio.gather(inbox.engine._calls.go_on(key), second.engine._calls.go_on(key))
     await second.close()
     assert len(server.of("tools/call")) == 2
     assert inbox.task(key).section == "finished"
@@ -468,3 +468,40 @@ async def test_a_listener_of_progress_that_fails_leaves_no_call_that_seems_to_ru
     with pytest.raises(RuntimeError):
         await inbox.engine.call("ci", "echo", "{}", on_progress=broken)
     assert [row.section for row in inbox.reader.list_rows()] == ["lost"]
+
+
+async def test_a_round_that_is_being_sent_is_not_sent_twice_and_all_hear_of_it(
+    inbox: Inbox, server: TaskScript
+) -> None:
+    server.on("tools/call", result(asks("s", a=APPROVE)))
+    key = (await inbox.engine.call("ci", "ask_first", "{}")).key
+    go = asyncio.Event()
+    server.on("tools/call", wait(go, result(DONE)))
+    answering = asyncio.create_task(inbox.engine.answer(key, [inbox.accept(key, "a")]))
+    await server.wait_for(2, "tools/call")
+    again = asyncio.create_task(inbox.engine._calls.go_on(key))
+    await asyncio.sleep(0.05)
+    go.set()
+    assert (await answering).state == "acknowledged"
+    assert getattr(await again, "kind", None) == "complete"
+    assert len(server.of("tools/call")) == 2
+
+
+async def test_a_program_that_ends_during_a_round_leaves_it_unknown_with_its_answers(
+    tmp_path: Path, server: TaskScript
+) -> None:
+    inbox = await Inbox.open(tmp_path, {"ci": server.url})
+    server.on("tools/call", result(asks("s", a=APPROVE)))
+    key = (await inbox.engine.call("ci", "ask_first", "{}")).key
+    server.on("tools/call", wait(asyncio.Event(), drop()))
+    answering = asyncio.create_task(inbox.engine.answer(key, [inbox.accept(key, "a")]))
+    await server.wait_for(2, "tools/call")
+    await inbox.close()
+    with pytest.raises(asyncio.CancelledError):
+        await answering
+    later = await Inbox.open(tmp_path, {})
+    assert later.task(key).section == "lost"
+    assert later.question(key, "a").response_json
+    server.on("tools/call", result(DONE))
+    assert (await later.engine.call_again(key)).kind == "complete"
+    await later.close()
