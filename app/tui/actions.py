@@ -127,6 +127,6 @@ class TaskActions:
             said = await work
         except (EngineError, StorageError) as error:
             self._app.expect_departure(record.key, expected=False)
-            say(self._app, f"{named(record)}: {error}", "error", timeout=10)
+            say(self._app, str(error), "error", timeout=10)
         else:
-            say(self._app, words or f"{named(record)}: {said}")
+            say(self._app, words or str(said))
