@@ -13,8 +13,9 @@ from rich.cells import cell_len
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import Reactive, reactive
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
@@ -28,6 +29,9 @@ PASTE_LIMIT: Final = 1_000_000
 
 class SafeInput(Input):
     """A single line. A paste of several lines is offered to the row, which may turn into a text area."""
+
+    # Textual lays the whole screen out again at each key, for inputs as wide as their text; these are not.
+    virtual_size = Reactive(Size(0, 0), layout=False)
 
     class SeveralLines(Message):
         """Several lines were pasted into a single line."""

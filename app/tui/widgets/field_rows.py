@@ -9,19 +9,21 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar, Final, Literal
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.style import Style
 from textual.widget import Widget
-from textual.widgets import Button, Input, TextArea
+from textual.widgets import Input, TextArea
 
 from app.forms import Entry, Field
 from app.forms.model import Absent
 from app.text import is_inert
 from app.tui.widgets.controls import InlineChoice, Picked, PickList, SafeInput, SafeTextArea, fits_inline
-from app.tui.widgets.inert import InertText, Part, content, joined
+from app.tui.widgets.inert import InertText, Part, joined
 
 MANY: Final = 20
 """More choices than this get a line to filter them with."""
@@ -37,26 +39,26 @@ UNTOUCHED: Final = Untouched.UNTOUCHED
 State = Entry | Literal[Untouched.UNTOUCHED]
 
 
-class FieldRow(Vertical):
+_WORD: Final = Style(underline=True, dim=True)
+
+
+class RowLabel(InertText):
+    """A label, with the words that set a field back or make it null."""
+
+
+class FieldRow(Widget):
     """A field of a form; subclasses bring the control."""
 
     DEFAULT_CSS = """
-    FieldRow { height: auto; margin: 0 0 1 0; }
-    FieldRow > Horizontal { height: auto; }
-    FieldRow .label { width: 22; padding: 0 1 0 0; }
-    FieldRow .body { width: 1fr; max-width: 100; height: auto; }
-    FieldRow .control { height: auto; }
-    FieldRow .side { width: auto; height: 1; }
-    FieldRow .side Button { margin: 0 0 0 1; min-width: 6; width: auto; }
-    FieldRow .note { color: $text-muted; }
-    FieldRow .error { color: $text-error; }
-    FieldRow.invalid .label { color: $text-error; }
+    FieldRow { layout: horizontal; height: auto; margin: 0 0 1 0; }
     FieldRow.tight { margin: 0; }
+    FieldRow > .label { width: 22; padding: 0 1 0 0; }
+    FieldRow > .body { width: 1fr; max-width: 100; height: auto; }
     FieldRow Input, FieldRow Input:focus { width: 1fr; background: $panel; }
     FieldRow TextArea { width: 1fr; height: auto; min-height: 3; max-height: 8; background: $panel; }
-    FieldRow.frozen Input, FieldRow.frozen TextArea { text-style: dim; }
-    FieldRow.stacked > Horizontal { layout: vertical; }
-    FieldRow.stacked .label { width: 1fr; }
+    FieldRow .note { color: $text-muted; }
+    FieldRow.stacked { layout: vertical; }
+    FieldRow.stacked > .label { width: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "untouch", "Untouch", id="field.untouch"),
@@ -81,32 +83,21 @@ class FieldRow(Vertical):
         super().__init__()
         self.field = field
         self.state: State = state
+        self.frozen = False
+        """Nothing can be changed."""
         self._error = ""
         self._remark = ""
-        label: list[Part] = [(field.title or "‹no name›", "bold")]
-        if field.required:
-            label.append((" *", "bold $text-warning"))
-        self._label = InertText(joined(*label), classes="label")
+        self._told: tuple[object, ...] = ()
+        """What the note depends on, as it was last shown: most keys change nothing in it."""
+        self._label = RowLabel(self._label_content(), classes="label")
         self._note = InertText(self._note_content(), classes="note")
-        self._error_text = InertText("", classes="error")
-        self._error_text.display = False
-        self._untouch = Button(content("reset"), compact=True, classes="untouch")
-        self._null = Button(content("null"), compact=True, classes="null")
-        for button in (self._untouch, self._null):
-            button.can_focus = False
 
     def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield self._label
-            with Vertical(classes="body"):
-                with Horizontal(classes="control"):
-                    yield from self.controls()
-                    with Horizontal(classes="side"):
-                        yield self._null
-                        yield self._untouch
-                yield self._note
-                yield self._error_text
-        self._show_side()
+        # Few widgets a row: a form of thirty fields is laid out again with every line that comes or goes.
+        yield self._label
+        with Vertical(classes="body"):
+            yield from self.controls()
+            yield self._note
 
     def controls(self) -> ComposeResult:
         """Yield the control that a person fills in."""
@@ -118,13 +109,7 @@ class FieldRow(Vertical):
 
     def freeze(self, frozen: bool) -> None:
         """Let nothing be changed (or again); what is typed can still be read and copied."""
-        self.set_class(frozen, "frozen")
-        self._untouch.disabled = self._null.disabled = frozen
-
-    @property
-    def frozen(self) -> bool:
-        """Say whether nothing can be changed."""
-        return self.has_class("frozen")
+        self.frozen = frozen
 
     def focus_control(self) -> None:
         """Bring the control into view and give it the focus."""
@@ -166,13 +151,12 @@ class FieldRow(Vertical):
         self.put(None)
         self.post_message(self.Changed(self))
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        """The two small buttons, for the mouse; the keys do the same."""
-        if event.button is self._untouch:
-            event.stop()
+    def on_click(self, event: events.Click) -> None:
+        """The two words beside the label, for the mouse; the keys do the same."""
+        wanted = event.style.meta.get("field")
+        if wanted == "untouch":
             self.action_untouch()
-        elif event.button is self._null:
-            event.stop()
+        elif wanted == "null":
             self.action_make_null()
 
     def show_error(self, error: str, remark: str = "") -> None:
@@ -180,9 +164,6 @@ class FieldRow(Vertical):
         if (error, remark) == (self._error, self._remark):
             return
         self._error, self._remark = error, remark
-        self.set_class(bool(error), "invalid")
-        self._error_text.display = bool(error)
-        self._error_text.show(f"✗ {error}" if error else "")
         self.refresh_note()
 
     @property
@@ -192,14 +173,25 @@ class FieldRow(Vertical):
 
     def refresh_note(self) -> None:
         """Say again how the field stands."""
-        made = self._note_content()
-        self._note.display = bool(made.plain)
-        self._note.show(made)
-        self._show_side()
+        told = (self._state_words(), self.state is None, self.state is UNTOUCHED, self._error, self._remark)
+        if told == self._told:
+            return
+        self._told = told
+        self._note.show(self._note_content())
+        self._label.show(self._label_content())
 
-    def _show_side(self) -> None:
-        self._untouch.display = self.state is not UNTOUCHED
-        self._null.display = self.field.nullable and self.state is not None
+    def _label_content(self) -> Content:
+        style = "bold $text-error" if self._error else "bold"
+        parts: list[Content] = [joined((self.field.title or "‹no name›", style))]
+        if self.field.required:
+            parts.append(joined((" *", "bold $text-warning")))
+        words = [("reset", "untouch")] if self.state is not UNTOUCHED else []
+        if self.field.nullable and self.state is not None:
+            words.append(("null", "null"))
+        for word, wanted in words:
+            parts.append(joined("  "))
+            parts.append(Content.assemble((word, _WORD + Style.from_meta({"field": wanted}))))
+        return Content("").join(parts)
 
     def _state_words(self) -> Part:
         field, state = self.field, self.state
@@ -214,14 +206,14 @@ class FieldRow(Vertical):
 
     def _note_content(self) -> Content:
         field = self.field
-        parts: list[Part] = []
+        parts: list[Part] = [(f"✗ {self._error}", "$text-error"), "\n"] if self._error else []
         words = self._state_words()
         if words:
             parts += [words, " · "]
         if field.hint and field.kind != "boolean":
             parts += [field.hint, " · "]
         if field.description:
-            if parts:
+            if parts and parts[-1] == " · ":
                 parts[-1] = "\n"
             parts += [field.description, "\n"]
         elif parts:
@@ -283,7 +275,7 @@ class TextRow(FieldRow):
         line = self.control
         self.control = SafeTextArea(text, compact=True, placeholder=self._placeholder())
         had_focus = line.has_focus
-        self.query_one(".control").mount(self.control, before=line)
+        self.query_one(".body").mount(self.control, before=line)
         line.remove()
         if had_focus:
             self.control.focus()
@@ -361,12 +353,11 @@ class ChoiceRow(FieldRow):
         self._filter = SafeInput(
             compact=True, placeholder=f"type to find one of {len(labels)}", classes="filter"
         )
-        self._filter.display = len(labels) > MANY
 
     def controls(self) -> ComposeResult:
-        with Vertical(classes="body"):
+        if len(self.entries) > MANY:
             yield self._filter
-            yield self.control
+        yield self.control
 
     def _chosen(self) -> set[int]:
         entry = self.fallback if self.state is UNTOUCHED else self.state

@@ -74,8 +74,7 @@ class QuestionCard(Vertical):
         padding: 0 1;
         margin: 0 0 1 0;
     }
-    QuestionCard:focus-within { border: round $border; }
-    QuestionCard.gone { border: round $surface; border-title-color: $text-muted; }
+    QuestionCard.gone { border-title-color: $text-muted; }
     QuestionCard > .fields { height: auto; scrollbar-size-vertical: 1; }
     QuestionCard .notice { color: $text-warning; margin: 0 0 1 0; }
     QuestionCard .status { margin: 0; }

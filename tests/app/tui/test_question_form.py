@@ -570,8 +570,22 @@ async def test_a_form_can_be_filled_by_mouse_alone(store: Store) -> None:
         ok = row(card, "ok").query_one(InlineChoice)
         await pilot.click(ok, offset=(12, 0))
         assert row(card, "ok").state == "false"
-        await pilot.click(row(card, "ok").query_one(".untouch", Button))
+        await pilot.click(row(card, "ok").query_one(".label"), offset=(5, 0))
         assert row(card, "ok").state is UNTOUCHED
         await pilot.click(card.query_one(".accept", Button))
         await until(pilot, lambda: bool(app.recorder.answers))
         assert sent(app)[0]["content"] == {"env": "production", "ok": True}
+
+
+async def test_a_text_longer_than_its_line_scrolls_with_the_cursor(store: Store) -> None:
+    ask(store, form({"s": {"type": "string"}}))
+    app = TaskApp(store)
+    async with app.run_test(size=(80, 24)) as pilot:
+        card = await shown(pilot)
+        app.view.focus_question()
+        app.focused.post_message(events.Paste("x" * 200 + "the-end"))  # type: ignore[union-attr]
+        await until(pilot, lambda: row(card, "s").state is not UNTOUCHED)
+        await pilot.press("!")
+        assert "the-end!" in painted(app)
+        await pilot.press("home")
+        assert "the-end!" not in painted(app)
