@@ -14,7 +14,8 @@ from textual.message import Message
 from app.forms import Entry, Field, Filled
 from app.forms.filling import entry_for
 from app.forms.jsonvalues import Malformed, decode
-from app.tui.widgets.field_rows import UNTOUCHED, FieldRow, make_row
+from app.tui.widgets.choice_rows import ChoiceRow, ChoicesRow, ConstantRow
+from app.tui.widgets.field_rows import UNTOUCHED, FieldRow, ListRow, State, TextRow
 from app.tui.widgets.inert import InertText
 from app.tui.widgets.raw_form import NAME, AnyForm, RawForm
 
@@ -24,6 +25,19 @@ NARROW = 56
 
 SHORT = 30
 """Lines of the screen below which no line between the fields is left blank."""
+
+
+def make_row(field: Field, state: State = UNTOUCHED) -> FieldRow:
+    """Return the row for *field*."""
+    if field.kind in ("boolean", "choice"):
+        return ChoiceRow(field, state)
+    if field.kind == "choices":
+        return ChoicesRow(field, state)
+    if field.kind == "list":
+        return ListRow(field, state)
+    if field.kind == "constant":
+        return ConstantRow(field, state)
+    return TextRow(field, state)
 
 
 class FormFields(Vertical):
