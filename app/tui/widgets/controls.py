@@ -157,7 +157,7 @@ class InlineChoice(Widget):
 
 def fits_inline(labels: Sequence[str]) -> bool:
     """Say whether *labels* are few and short enough for one line."""
-    return len(labels) <= 4 and sum(cell_len(inert_line(label, 60)) + 7 for label in labels) <= 44
+    return len(labels) <= 4 and sum(cell_len(inert_line(label, 60)) + 7 for label in labels) <= 36
 
 
 class PickList(OptionList):

@@ -91,6 +91,8 @@ class TaskView(Widget):
         self._outcome: tuple[str | None, str | None, bool] | None = None
         self._nothing = InertText("", classes="nothing")
         self._header = TaskHeader()
+        self._tabs = TabbedContent(initial="overview")
+        self._actions = Horizontal(classes="actions")
         self._overview = Overview()
         self._answered = AnsweredView()
         self._timeline = Timeline()
@@ -106,7 +108,7 @@ class TaskView(Widget):
     def compose(self) -> ComposeResult:
         yield self._nothing
         yield self._header
-        with TabbedContent(initial="overview"):
+        with self._tabs:
             with TabPane("Overview", id="overview"), self._overview:
                 yield self._answered
             with TabPane("Timeline", id="timeline"), VerticalScroll():
@@ -119,7 +121,7 @@ class TaskView(Widget):
             )
             yield self._sure_no
             yield self._sure_yes
-        with Horizontal(classes="actions"):
+        with self._actions:
             yield self._cancel
             yield self._again
             yield self._archive
@@ -203,7 +205,7 @@ class TaskView(Widget):
         self._nothing.show(
             "No task is chosen." if self.key is None else "This task is no longer in the inbox."
         )
-        for widget in (self._header, self.query_one(TabbedContent), self.query_one(".actions")):
+        for widget in (self._header, self._tabs, self._actions):
             widget.display = there
 
     # questions
@@ -274,7 +276,7 @@ class TaskView(Widget):
 
     def focus_question(self) -> bool:
         """Give the focus to the first open question's form; ``False`` when nothing is asked."""
-        self.query_one(TabbedContent).active = "overview"
+        self._tabs.active = "overview"
         for card in self._cards.values():
             if card.phase == "asking":
                 card.begin()
@@ -295,9 +297,10 @@ class TaskView(Widget):
             return
         self._outcome = outcome
         self._overview.query(".outcome").remove()
-        for widget in self._outcome_widgets(record):
+        # On top: below a card that is gone and still stands there, it would be out of sight.
+        for widget in reversed(self._outcome_widgets(record)):
             widget.add_class("outcome")
-            self._overview.mount(widget, before=self._answered)
+            self._overview.mount(widget, before=0)
 
     def _outcome_widgets(self, record: TaskRecord) -> list[Widget]:
         state = record.state
@@ -312,7 +315,7 @@ class TaskView(Widget):
 
     def action_pane(self, pane: str) -> None:
         """Show the overview, the timeline or the JSON."""
-        self.query_one(TabbedContent).active = pane
+        self._tabs.active = pane
 
     def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
         """Fill a pane when it is looked at."""
@@ -322,7 +325,7 @@ class TaskView(Widget):
     def _show_pane(self) -> None:
         if self._record is None:
             return
-        pane = self.query_one(TabbedContent).active
+        pane = self._tabs.active
         if pane == "timeline":
             self._timeline.show_events(host_of(self).reader.events(self._record.key), now_ms(self))
         elif pane == "raw":
