@@ -195,12 +195,12 @@ class StoreReader:
         return seq or 0
 
     def changed_since(self, seq: int) -> tuple[int, set[TaskKey]]:
-        """Return the newest event's number and the tasks that events after *seq* speak of."""
+        """Return the number up to which events were read and the tasks that those after *seq* speak of."""
         found = self._connection.all(
             "SELECT seq, server, task_id FROM events WHERE seq > ? ORDER BY seq", (seq,)
         )
         if not found:
-            return self.last_seq(), set()
+            return seq, set()  # not `last_seq`: what is written between two statements would be passed over
         return found[-1][0], {TaskKey(server, task_id) for _, server, task_id in found if task_id is not None}
 
     def active_tasks(self) -> list[TaskRow]:

@@ -309,4 +309,4 @@ class Reader(Protocol):
         """Return the number of the newest event; 0 when there is none."""
 
     def changed_since(self, seq: int) -> tuple[int, set[TaskKey]]:
-        """Return the newest event's number and the tasks that events after *seq* speak of."""
+        """Return the number up to which events were read, and the tasks that those after *seq* speak of."""

@@ -187,10 +187,6 @@ class Runner:
         newest, changed = self._reader.changed_since(seq)
         if newest == seq:
             return seq, set()
-        if not changed:
-            # Where nothing was found, the newest number is read a moment later, and what was written in
-            # between would be passed over: it is looked for from the old number again.
-            newest = seq
         self._feed.add(*changed)
         rows = self._reader.rows(sorted(changed))
         for key in changed:

@@ -93,7 +93,7 @@ class Inbox:
 
     async def open(self, key: TaskKey) -> None:
         """Show a task."""
-        self.app.screen_stack[1].go_to(key)  # type: ignore[attr-defined]
+        self.app.inbox.go_to(key)
         await self.pilot.pause()
 
 

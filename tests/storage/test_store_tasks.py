@@ -394,6 +394,26 @@ def test_a_number_in_the_log_is_never_used_again(store: Store, reader: StoreRead
     assert reader.changed_since(3) == (3, set())
 
 
+def test_what_is_written_while_nothing_new_is_found_is_found_the_next_time(
+    store: Store, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "Is there anything new" and "what is the newest number" must not be two moments."""
+    seq = store.log(NewEvent("started"))
+    real = Connection.all
+
+    def all_and_then_a_write(connection: Connection, *args: Any) -> Any:
+        found = real(connection, *args)
+        if connection is reader._connection:
+            monkeypatch.setattr(Connection, "all", real)
+            store.log(NewEvent("looked"), TASK)
+        return found
+
+    monkeypatch.setattr(Connection, "all", all_and_then_a_write)
+    seq, changed = reader.changed_since(seq)
+    assert changed == set()
+    assert reader.changed_since(seq)[1] == {TASK}
+
+
 @pytest.mark.parametrize(
     ("state", "words"),
     [

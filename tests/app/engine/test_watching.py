@@ -470,27 +470,3 @@ async def test_drafts_are_kept_while_the_question_is_open(watched: Inbox, server
     await watched.engine.answer(KEY, [watched.accept(KEY)])
     await watched.engine.save_draft(number, "late")
     assert watched.question(KEY).draft_json is None
-
-
-async def test_what_is_written_while_the_newest_number_is_read_is_not_passed_over(
-    inbox: Inbox, server: TaskScript, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Reading "is there anything new" and "what is the newest number" are two moments."""
-    server.ask("t1", q=APPROVE)
-    reader = inbox.engine._reader
-    real, written = reader.last_seq, asyncio.Event()
-
-    def last_seq() -> int:
-        if running.is_set() and not written.is_set():
-            written.set()
-            with inbox.other_program() as store:
-                store.add_task(NewTask(KEY, state=TaskState(status="working")))
-        return real()
-
-    running = asyncio.Event()
-    monkeypatch.setattr(reader, "last_seq", last_seq)
-    async with Running(inbox.engine):
-        await asyncio.sleep(0.05)
-        running.set()
-        await inbox.eventually(lambda: (row := inbox.reader.task(KEY)) and row.section == "needs-you")
-    assert written.is_set()
