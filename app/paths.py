@@ -1,7 +1,7 @@
 """Where things are kept; imports nothing heavy.
 
-``TASKINBOX_HOME`` moves config, data and state under one folder. Folders are made 0700, files 0600: what agents'
-jobs ask about is nobody else's business.
+``TASKINBOX_HOME`` moves config, data and state under one folder. Folders are made 0700, files 0600: what the
+jobs of agents ask about is nobody else's business.
 """
 
 from __future__ import annotations

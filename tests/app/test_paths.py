@@ -14,7 +14,15 @@ def mode(path: Path) -> int:
 
 def test_one_variable_moves_everything_under_one_folder(tmp_path: Path) -> None:
     found = paths.find({"TASKINBOX_HOME": str(tmp_path / "home")})
-    for part in (found.config, found.data, found.state, found.servers_file, found.database, found.log, found.demo):
+    for part in (
+        found.config,
+        found.data,
+        found.state,
+        found.servers_file,
+        found.database,
+        found.log,
+        found.demo,
+    ):
         assert part.is_relative_to(tmp_path / "home")
     assert not (tmp_path / "home").exists(), "finding makes nothing"
 

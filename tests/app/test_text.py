@@ -5,9 +5,10 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from app.text import byte_size, duration, inert, inert_line, is_inert, plural
 from hypothesis import given
 from hypothesis import strategies as st
+
+from app.text import byte_size, duration, inert, inert_line, is_inert, plural
 
 HOSTILE = {
     "a colour": "\x1b[31mred",

@@ -1,8 +1,8 @@
 """Measure the time from a server's change to the screen, in a real terminal.
 
-Run: ``python tests/benchmarks/change.py [CHANGES]``. A scripted server changes one task's status message at random
-moments; the clock runs from the change, and from the reply that carried it, until the new words are drawn. The
-first includes the wait for the next poll (``pollIntervalMs`` 500 here, the shortest that the inbox keeps to).
+Run: ``python tests/benchmarks/change.py [CHANGES]``. A scripted server changes one task's status message at
+random moments; the clock runs from the change, and from the reply that carried it, until the new words are
+drawn. The first includes the wait for the next poll (``pollIntervalMs`` 500, the shortest that is kept to).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fakes.mcp_server import Exchange
 from fakes.running_inbox import home
 from fakes.task_script import TaskScript
 from fakes.terminal import Terminal
+
 from storage.records import NewTask, TaskKey, TaskState
 from storage.store import Store
 
@@ -69,11 +70,11 @@ def main() -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as folder:
         changes = int(sys.argv[1]) if len(sys.argv) > 1 else 40
-        for name, values in zip(
-            ("change to screen", "reply to screen"), asyncio.run(measure(changes, Path(folder))), strict=True
-        ):
-            tail = statistics.quantiles(values, n=20)[-1]
-            print(f"{name:17} median {statistics.median(values):4.0f} ms, p95 {tail:4.0f}, worst {max(values):4.0f}")
+        both = asyncio.run(measure(changes, Path(folder)))
+        for name, values in zip(("change to screen", "reply to screen"), both, strict=True):
+            p95 = statistics.quantiles(values, n=20)[-1]
+            middle, worst = statistics.median(values), max(values)
+            print(f"{name:17} median {middle:4.0f} ms, p95 {p95:4.0f} ms, worst {worst:4.0f} ms")
 
 
 if __name__ == "__main__":

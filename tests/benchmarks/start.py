@@ -1,8 +1,8 @@
 """Measure the start in a real terminal: a bare Textual app, and the inbox on stores of several sizes.
 
-Run: ``python tests/benchmarks/start.py [RUNS]``. A run begins with the process and ends when the text that it waits
-for is on the screen: the bare app's header, or the rows of the list (drawn from the store, before engine, httpx and
-pydantic are imported). The two are run in turn, so that a busy machine is busy for both.
+Run: ``python tests/benchmarks/start.py [RUNS]``. A run begins with the process and ends when the text that it
+waits for is on the screen: the bare app's header, or the inbox drawn from the store (before engine, httpx and
+pydantic are imported). The cases take turns, so that a busy machine is busy for all.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fakes.running_inbox import home
 from fakes.terminal import Terminal
+
 from storage.records import NewTask, TaskKey, TaskState
 from storage.store import Store
 

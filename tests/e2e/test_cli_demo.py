@@ -79,7 +79,7 @@ def test_a_server_that_is_called_demo_already_is_left_alone(tmp_path: Path) -> N
     program = Program(tmp_path / "home")
     program.run("servers", "add", "demo", "https://mine.example/mcp")
     with Terminal(program.command("demo"), env={"TASKINBOX_HOME": str(program.home)}) as terminal:
-        terminal.wait_for("another server named demo", timeout=60)
+        terminal.wait_until(lambda shown: "another server named demo" in " ".join(shown.split()), timeout=60)
         assert terminal.wait_ended(60) == 2
     (entry,) = program.json("servers", "list")
     assert entry["url"] == "https://mine.example/mcp"

@@ -1,4 +1,4 @@
-"""The whole inbox over a store of its own: the real app, engine and client, driven by Pilot or by its verbs."""
+"""The whole inbox over a store of its own: the real app, engine and client, driven by Pilot."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textual.pilot import Pilot
+
 from app import wiring
 from app.engine.commands import Answer, Changes, Delivery, Engine
 from app.forms import read_form
@@ -18,7 +20,6 @@ from app.paths import Paths, find
 from app.tui.app import InboxApp
 from app.tui.servers_file import ServersFile
 from storage.records import QuestionRecord, Reader, TaskKey, TaskRecord
-from textual.pilot import Pilot
 
 PATIENCE = 60.0
 """Seconds until something that was to happen counts as not happening."""
