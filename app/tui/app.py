@@ -6,9 +6,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
@@ -17,7 +16,9 @@ from app.engine.commands import Changes, Engine, EngineFactory
 from app.tui import messages
 from app.tui.actions import TaskActions
 from app.tui.engine_link import EngineLink
+from app.tui.leaving import LeavesSafely
 from app.tui.screens.inbox import InboxScreen
+from app.tui.screens.kept_true import Shows, Ticks
 from app.tui.servers_file import ServersFile
 from app.tui.theme import DARK, LIGHT, THEMES, VARIABLES
 from app.tui.widgets.inert import say
@@ -32,23 +33,7 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-@runtime_checkable
-class Shows(Protocol):
-    """A screen that shows one task."""
-
-    def refresh_task(self) -> None:
-        """Read the task again."""
-
-
-@runtime_checkable
-class Ticks(Protocol):
-    """A screen on which ages go on."""
-
-    def tick(self) -> None:
-        """A second has passed."""
-
-
-class InboxApp(App[None]):
+class InboxApp(LeavesSafely):
     """One inbox. Screens read `reader` and act through `engine`; `changed` tells them what to read again."""
 
     TITLE = "taskinbox"
@@ -87,6 +72,11 @@ class InboxApp(App[None]):
         """What to tell a person whose action needs the engine while there is none."""
         return self._link.absence
 
+    @property
+    def is_watching(self) -> bool:
+        """Say whether the engine is observing tasks."""
+        return self._link.watching
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our own colours, for themes that have none of them."""
         return VARIABLES
@@ -101,6 +91,8 @@ class InboxApp(App[None]):
         self.inbox.call_after_refresh(self._open_engine)
 
     def _tick(self) -> None:
+        if self.leaving:
+            return
         screen = self.screen
         if screen.is_mounted and isinstance(screen, Ticks):
             screen.tick()
@@ -133,6 +125,8 @@ class InboxApp(App[None]):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """The one policy for work that failed: it is logged and said, and the program goes on."""
+        if self.leaving:
+            return
         worker, error = event.worker, event.worker.error
         words = f"{error}" or type(error).__name__
         if event.state is WorkerState.ERROR:
@@ -145,6 +139,8 @@ class InboxApp(App[None]):
         self.theme = LIGHT.name if self.theme == DARK.name else DARK.name
 
     def _on_changes(self, changes: Changes) -> None:
+        if self.leaving:
+            return
         # An engine event never pushes a screen: keys in flight would answer it.
         if changes.servers:
             self.reread_servers()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,9 @@ class EngineLink:
 
     async def _open(self) -> None:
         engine = await self._connect()
+        if self._app.leaving:
+            await engine.aclose()
+            return
         self.engine = engine
         self._unlisten = engine.listen(self._on_changes)
         self._app.inbox.note("")
@@ -57,6 +61,22 @@ class EngineLink:
     def _run(self, engine: Engine) -> None:
         self._app.inbox.trouble(None)
         self._running = self._app.start(engine.run(), "engine")
+
+    @property
+    def watching(self) -> bool:
+        """Say whether the engine is observing tasks."""
+        return self.engine is not None and self._running is not None and not self._running.is_finished
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until the engine is open, or could not be opened, but no longer than *seconds*."""
+        self.open()
+        opening = self._opening
+        if self.engine is None and opening is not None:
+            # Asked for by polling: to await the worker's task would be to cancel it when time is up.
+            for _ in range(round(seconds / 0.02)):
+                if opening.is_finished:
+                    return
+                await asyncio.sleep(0.02)
 
     def ended(self, worker: Worker[object], state: WorkerState, words: str) -> bool:
         """Say what it means that *worker* is in *state*; returns whether it was the engine's."""

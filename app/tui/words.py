@@ -160,12 +160,15 @@ def is_urgent(row: TaskRow, now: int) -> bool:
     return end is not None and row.state.tracking == "active" and end - now < 5 * 60_000
 
 
-def server_health(record: ServerRecord | None, now: int) -> Status:
-    """Say how a server is; ``None``: nothing is known of it yet."""
+def server_health(record: ServerRecord | None, now: int, observing: str = "") -> Status:
+    """Say how a server is; ``None``: nothing is known of it yet.
+
+    *observing* says how a server that is well is observed (``polling``); empty: that is not known.
+    """
     if record is None or record.state == "unknown":
         return Status("○", "not contacted yet", "quiet")
     if record.state == "ok":
-        return Status("●", "ok", "good")
+        return Status("●", observing or "ok", "good")
     age = duration(now - record.since)
     if record.state == "sign-in":
         return Status("○", "sign-in needed", "ask")

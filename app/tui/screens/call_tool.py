@@ -23,10 +23,20 @@ from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertLine, InertText, Part, content, joined, joined_line, line, say
 from app.tui.widgets.raw_form import form_of
 from app.tui.widgets.result_view import FailureView, ResultView
+from app.tui.widgets.status_bar import KeyBar
 from storage.records import TaskKey
 
 WIDE = 100
 """Columns from which the list of tools stands beside the form."""
+
+
+_KEYS = (
+    ("esc", "back", "back"),
+    ("tab", "next", "app.focus_next"),
+    ("⏎", "choose", ""),
+    ("^S", "run", "run"),
+    ("^R", "reset field", ""),
+)
 
 
 class CallScreen(Screen[None]):
@@ -63,6 +73,8 @@ class CallScreen(Screen[None]):
         self._run = Button(content("Run ^S"), "success", compact=True, id="run")
         self._open = Button(content("Open it"), "primary", compact=True, id="open")
         self._back = Button(content("Back"), compact=True, id="back")
+        self._keys = KeyBar()
+        self._keys.show(_KEYS)
 
     def compose(self) -> ComposeResult:
         yield InertLine("Call a tool", "bold", id="title")
@@ -83,16 +95,7 @@ class CallScreen(Screen[None]):
                     yield self._run
                     yield self._open
                     yield self._back
-        parts: list[Part] = []
-        for key, word in (
-            ("esc", "back"),
-            ("tab", "next"),
-            ("⏎", "choose"),
-            ("^S", "run"),
-            ("^R", "reset field"),
-        ):
-            parts += [(key, "bold $text-accent"), f" {word}   "]
-        yield InertLine(joined_line(*parts), id="keys")
+        yield self._keys
 
     def on_mount(self) -> None:
         """List the servers; with one alone, its tools at once."""

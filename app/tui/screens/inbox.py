@@ -10,10 +10,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
 from textual.timer import Timer
 
 from app.engine.commands import Changes
+from app.tui.screens.filtered import FilteredScreen
 from app.tui.widgets.inert import say
 from app.tui.widgets.section_tabs import SectionTabs
 from app.tui.widgets.status_bar import Banner, KeyBar, StatusBar
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
     from app.tui.app import InboxApp
-    from app.tui.widgets.filter_bar import FilterBar
 
 WIDE: Final = 110
 """Columns from which list and task stand side by side."""
@@ -41,7 +40,7 @@ def _commands() -> type[Provider]:
     return InboxCommands
 
 
-class InboxScreen(Screen[None]):
+class InboxScreen(FilteredScreen):
     """The first screen. It reads the store; what it wants done, the app's actions do."""
 
     DEFAULT_CSS = """
@@ -74,8 +73,6 @@ class InboxScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.section: Section = "needs-you"
-        self.filter_text = ""
-        self._filter: FilterBar | None = None
         self._places: dict[Section, TaskKey] = {}
         self._stale: set[TaskKey] = set()
         self._again: Timer | None = None
@@ -115,6 +112,7 @@ class InboxScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show what the store holds."""
         self.open_section(self.section)
+        self.call_after_refresh(self.make_filter)
 
     # Reading
 
@@ -170,7 +168,8 @@ class InboxScreen(Screen[None]):
         now = self.inbox_app.clock()
         known = {record.name: record for record in self.inbox_app.reader.servers()}
         names = self.inbox_app.server_names() or sorted(known)
-        servers = [(name, server_health(known.get(name), now)) for name in names]
+        observing = "polling" if self.inbox_app.is_watching else ""
+        servers = [(name, server_health(known.get(name), now, observing)) for name in names]
         self._status.show(servers, need, self._note)
 
     def _blank(self) -> Sequence[str]:
@@ -216,9 +215,17 @@ class InboxScreen(Screen[None]):
         if record is None:
             say(self.app, f"There is no record of {key}.", "warning")
             return
-        self._clear_filter()
+        self.clear_filter()
         self.open_section(record.section, record.key)
         self.action_open()
+
+    def show_filtered(self) -> None:
+        """Show what matches the filter; the highlight stays on its task."""
+        self.open_section(self.section, self.current)
+
+    def focus_list(self) -> None:
+        """Give the list the focus."""
+        self._tasks.focus()
 
     # The task beside the list
 
@@ -359,40 +366,8 @@ class InboxScreen(Screen[None]):
 
         self.inbox_app.push_screen(Help())
 
-    # The filter
-
-    def action_filter(self) -> None:
-        """Type a filter."""
-        if self._filter is None:
-            from app.tui.widgets.filter_bar import FilterBar
-
-            self._filter = FilterBar()
-            self.query_one("#left").mount(self._filter, before=0)
-        self._filter.display = True
-        self._filter.call_after_refresh(self._filter.input.focus)
-
-    def on_filter_bar_typed(self, message: FilterBar.Typed) -> None:
-        """Show what matches."""
-        if message.text != self.filter_text:
-            self.filter_text = message.text
-            self.open_section(self.section, self.current)
-
-    def on_filter_bar_done(self) -> None:
-        """Go on to what was found."""
-        self._tasks.focus()
-        if not self.filter_text:
-            self._clear_filter()
-
-    def _clear_filter(self) -> None:
-        if self._filter is not None:
-            self._filter.display = False
-            self._filter.input.value = ""
-        if self.filter_text:
-            self.filter_text = ""
-            self.open_section(self.section, self.current)
-
     def action_back(self) -> None:
         """Go back to the list; from the list or the filter itself, clear the filter."""
         if self.focused is None or self._pane not in self.focused.ancestors:
-            self._clear_filter()
+            self.clear_filter()
         self._tasks.focus()

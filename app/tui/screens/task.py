@@ -10,11 +10,18 @@ from textual.screen import Screen
 
 from app.engine.commands import Changes
 from app.tui.messages import ArchiveRequested, CancelRequested, RefreshRequested
-from app.tui.widgets.inert import InertLine, Part, joined_line
+from app.tui.widgets.status_bar import KeyBar
 from app.tui.widgets.task_view import TaskView
 from storage.records import TaskKey
 
-_KEYS = (("esc", "back"), ("a", "answer"), ("c", "cancel task"), ("e", "archive"), ("r", "look now"))
+_KEYS = (
+    ("esc", "back", "back"),
+    ("a", "answer", "answer"),
+    ("^S", "accept", ""),
+    ("c", "cancel task", "cancel_task"),
+    ("e", "archive", "archive"),
+    ("r", "look now", "look"),
+)
 
 
 class TaskScreen(Screen[None]):
@@ -22,7 +29,6 @@ class TaskScreen(Screen[None]):
 
     DEFAULT_CSS = """
     TaskScreen { layout: vertical; }
-    TaskScreen > .keys { dock: bottom; background: $panel; padding: 0 1; }
     """
     AUTO_FOCUS = "Overview"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,14 +43,12 @@ class TaskScreen(Screen[None]):
         super().__init__()
         self.key = key
         self.view = view or TaskView(key)
+        self._keys = KeyBar()
+        self._keys.show(_KEYS)
 
     def compose(self) -> ComposeResult:
         yield self.view
-        parts: list[Part] = []
-        for key, word in _KEYS:
-            parts += [(key, "bold $text-accent"), f" {word}   "]
-        parts += [("^S", "bold $text-accent"), " accept"]
-        yield InertLine(joined_line(*parts), classes="keys")
+        yield self._keys
 
     def refresh_task(self) -> None:
         """The task has changed: read it again."""

@@ -7,9 +7,10 @@ markup.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -21,7 +22,7 @@ from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
 from app.text import inert, inert_line
-from app.tui.widgets.inert import joined_line
+from app.tui.widgets.inert import joined, joined_line
 
 PASTE_LIMIT: Final = 1_000_000
 """Characters of one paste; what is beyond is left out."""
@@ -88,21 +89,55 @@ class Picked(Message):
         return self.picker
 
 
+MARK: Final = 4
+"""Cells of ``( ) ``."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionPlace:
+    """Where (a line of) an option stands, in cells."""
+
+    index: int
+    text: str
+    x: int
+    y: int
+    first: bool = True
+    """It begins here, with its mark."""
+
+
+def option_places(labels: Sequence[str], width: int) -> list[OptionPlace]:
+    """Place options beside each other where they fit into *width*, else below; no label is ever cut."""
+    places: list[OptionPlace] = []
+    x = y = 0
+    for index, label in enumerate(labels):
+        length = MARK + cell_len(label)
+        if x and x + length > width:
+            x, y = 0, y + 1
+        if length <= width or width <= MARK:
+            places.append(OptionPlace(index, label, x, y))
+            x += length + 3
+            continue
+        for number, piece in enumerate(chop_cells(label, width - MARK)):
+            places.append(OptionPlace(index, piece, 0, y, first=not number))
+            y += 1
+        x = 0
+    return places
+
+
 class InlineChoice(Widget):
-    """A few short options on one line: arrow keys move, Space or Enter or a click picks."""
+    """A few short options, on one line where they fit: arrow keys move, Space or Enter or a click picks."""
 
     DEFAULT_CSS = """
     InlineChoice {
         width: 1fr;
-        height: 1;
+        height: auto;
         text-wrap: nowrap;
-        text-overflow: ellipsis;
     }
     InlineChoice:focus { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(-1)", "Previous", show=False),
-        Binding("right", "move(1)", "Next", show=False),
+        Binding("left,up", "move(-1)", "Previous", show=False),
+        Binding("right,down", "move(1)", "Next", show=False),
         Binding("space,enter", "pick", "Pick", show=False),
     ]
     can_focus = True
@@ -118,13 +153,21 @@ class InlineChoice(Widget):
 
     def render(self) -> Content:
         parts: list[str | tuple[str, str]] = []
-        for index, label in enumerate(self.labels):
-            mark = "(•)" if index == self.chosen else "( )"
-            style = "bold" if index == self.chosen else ""
-            if self.has_focus and index == self.at:
+        for option in option_places(self.labels, self.size.width):
+            style = "bold" if option.index == self.chosen else ""
+            if self.has_focus and option.index == self.at:
                 style = "bold reverse"
-            parts += [(f"{mark} {label}", style), "   "]
-        return joined_line(*parts)
+            if option.x == 0:
+                parts.append("\n" if parts else "")
+            else:
+                parts.append("   ")
+            mark = "(•)" if option.index == self.chosen else "( )"
+            parts.append((f"{mark if option.first else '   '} {option.text}", style))
+        return joined(*parts)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return as many lines as the options take."""
+        return max((option.y for option in option_places(self.labels, width)), default=0) + 1
 
     def on_focus(self) -> None:
         """Show where the arrow keys are."""
@@ -145,14 +188,11 @@ class InlineChoice(Widget):
 
     def on_click(self, event: events.Click) -> None:
         """Pick what was clicked."""
-        start = 0
-        for index, label in enumerate(self.labels):
-            end = start + cell_len(f"( ) {label}")
-            if start <= event.x < end:
-                self.at = index
+        for option in option_places(self.labels, self.size.width):
+            if event.y == option.y and option.x <= event.x < option.x + MARK + cell_len(option.text):
+                self.at = option.index
                 self.action_pick()
                 return
-            start = end + 3
 
 
 def fits_inline(labels: Sequence[str]) -> bool:

@@ -74,6 +74,7 @@ class QuestionCard(Vertical):
         padding: 0 1;
         margin: 0 0 1 0;
     }
+    QuestionCard:focus-within { border: round $primary; }
     QuestionCard.gone { border-title-color: $text-muted; }
     QuestionCard > .fields { height: auto; scrollbar-size-vertical: 1; }
     QuestionCard .notice { color: $text-warning; margin: 0 0 1 0; }

@@ -51,7 +51,7 @@ class QuestionUrl(QuestionCard):
         review = self.review
         parts: list[Part] = [("Host  ", "$text-muted"), (review.host or "‹none›", "bold")]
         yield InertText(joined(*parts), classes="host")
-        yield InertText(review.url or "‹no address›")
+        yield InertText(joined(("Full address  ", "$text-muted"), review.url or "‹no address›"))
         warnings = [*review.warnings, *([review.problem] if review.problem else [])]
         if warnings:
             yield InertText("\n".join(f"! {text}" for text in warnings), "$text-warning")

@@ -118,7 +118,7 @@ class KeyBar(Widget):
         self._spans: list[tuple[int, int, str]] = []
 
     def show(self, keys: Sequence[tuple[str, str, str]]) -> None:
-        """Show these: key, word, and the action of the screen that the word names."""
+        """Show these: key, word, and the action of the screen that the word names, if any."""
         if tuple(keys) != self._keys:
             self._keys = tuple(keys)
             self.refresh()
@@ -133,7 +133,8 @@ class KeyBar(Widget):
             if at + length > self.size.width:
                 break
             parts += [(key, "bold $primary"), (f" {word}", "$quiet"), "  "]
-            self._spans.append((at, at + length, action))
+            if action:
+                self._spans.append((at, at + length, action))
             at += length + 2
         return joined_line(*parts)
 

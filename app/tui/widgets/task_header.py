@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widget import Widget
 
 from app.text import duration, inert_line
-from app.tui.widgets.inert import InertLine, InertText, Part, joined, joined_line
+from app.tui.widgets.inert import InertLine, InertText, Part, joined, joined_line, line
 from app.tui.widgets.times import clock_time
 from app.tui.words import Tone, left_of, status_of
 from storage.records import TaskRecord
@@ -33,6 +39,52 @@ def cancel_words(record: TaskRecord, now: int) -> str:
     return f"Asked to cancel {ago} ago; the server has taken note and says no more yet."
 
 
+SHORT_ID: Final = 9
+"""Characters of an id where there is little room; the whole of it stands in the JSON and in confirmations."""
+
+
+def times_line(id: str, started: str, changed: str, left: str, width: int) -> str:
+    """Return what fits into *width* cells, whole parts only: the id is shortened first, then the start goes,
+    then the change, then the id; the time left stays longest.
+    """
+    for parts in _ways(id, started, changed, left):
+        text = "  ".join(part for part in parts if part)
+        if cell_len(text) <= width:
+            return text
+    return left or changed
+
+
+def _ways(id: str, started: str, changed: str, left: str) -> Iterator[tuple[str, ...]]:
+    short = f"{id[:SHORT_ID]}…" if len(id) > SHORT_ID + 1 else id
+    yield (id, started, changed, left)
+    yield (short, started, changed, left)
+    yield (short, changed, left)
+    yield (short, left) if left else (short,)
+    yield (changed, left)
+
+
+class TimesLine(Widget):
+    """Which task it is and what time it has, on one line, in whole words."""
+
+    DEFAULT_CSS = """
+    TimesLine { height: 1; color: $text-muted; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts = ("", "", "", "")
+
+    def show(self, id: str, started: str, changed: str, left: str) -> None:
+        """Show these; an empty one is left out."""
+        if (id, started, changed, left) != self._parts:
+            self._parts = (id, started, changed, left)
+            self.refresh()
+
+    def render(self) -> Content:
+        """Draw what there is room for."""
+        return line(times_line(*self._parts, self.size.width))
+
+
 class TaskHeader(Vertical):
     """Three or four lines that stay while the rest scrolls."""
 
@@ -40,7 +92,6 @@ class TaskHeader(Vertical):
     TaskHeader { height: auto; padding: 0 1; }
     TaskHeader > Horizontal { height: 1; }
     TaskHeader .status { width: auto; }
-    TaskHeader .times { color: $text-muted; }
     TaskHeader .said { max-height: 3; }
     """
 
@@ -48,7 +99,7 @@ class TaskHeader(Vertical):
         super().__init__()
         self._title = InertLine("")
         self._status = InertText("", classes="status")
-        self._times = InertLine("", classes="times")
+        self._times = TimesLine()
         self._said = InertText("", classes="said", limit=1000)
 
     def compose(self) -> ComposeResult:
@@ -72,15 +123,12 @@ class TaskHeader(Vertical):
         word = "waiting for you" if status.tone == "ask" and record.open_questions else status.word
         self._status.show(joined_line((f"{status.mark} {inert_line(word, 40)}", _TONES[status.tone])))
         started = record.added_at if state.created_at is None else state.created_at
-        times = [
+        self._times.show(
             inert_line(record.key.id, 44),
             f"started {clock_time(started, now)}",
             f"changed {duration(now - record.changed_at)} ago",
-        ]
-        left = left_of(record, now)
-        if left:
-            times.append(left)
-        self._times.show("  ".join(times))
+            left_of(record, now),
+        )
         said = self._said_parts(record, now)
         self._said.display = bool(said)
         self._said.show(joined(*said[:-1]))

@@ -356,9 +356,14 @@ async def test_servers_show_their_health_in_words(inbox: Shell) -> None:
     inbox.store.set_server(ServerRecord("lab", "sign-in", now))
     inbox.store.set_server(ServerRecord("prod", "unreachable", now - 180_000, "refused"))
     async with inbox.app.run_test(size=(140, 24)) as pilot:
-        await pilot.pause()
+        await until(pilot, lambda: "● ci polling" in painted(inbox.app))
         line = painted(inbox.app).splitlines()[0]
-        for words in ("● ci ok", "○ lab sign-in needed", "○ prod unreachable 3m", "○ new not contacted yet"):
+        for words in (
+            "● ci polling",
+            "○ lab sign-in needed",
+            "○ prod unreachable 3m",
+            "○ new not contacted yet",
+        ):
             assert words in line
 
 
@@ -497,7 +502,7 @@ async def test_a_change_of_a_server_is_read_again(inbox: Shell) -> None:
         inbox.store.set_server(ServerRecord("ci", "ok", inbox.clock.now))
         for listener in inbox.engine.listeners:
             listener(Changes(servers=frozenset({"ci"})))
-        await until(pilot, lambda: "● ci ok" in painted(inbox.app))
+        await until(pilot, lambda: "● ci polling" in painted(inbox.app))
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])

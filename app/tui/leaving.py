@@ -1,0 +1,93 @@
+"""Leaving at any instant: no error of a widget half built, no key in the wrong place, nothing typed lost."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from textual import events
+from textual.app import App
+
+from app.tui.widgets.drafts import drafts_of
+from app.tui.widgets.inert import say
+
+if TYPE_CHECKING:
+    from app.tui.engine_link import EngineLink
+
+log = logging.getLogger(__name__)
+
+PATIENCE: Final = 8.0
+"""Seconds that leaving waits for an engine which is to save what was typed before it was there."""
+
+
+class LeavesSafely(App[None]):
+    """What the app does so that a person may leave, or type ahead, whenever they like."""
+
+    _link: EngineLink
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left = False
+        self._was_running = False
+        self._leave_anyway = False
+        self._redelivered: events.Key | None = None
+
+    @property
+    def leaving(self) -> bool:
+        """Say whether the screens are being taken down, or soon will be."""
+        return self._left or (self._was_running and not self.is_running)
+
+    def on_ready(self) -> None:
+        """From here on, "not running" means "over"."""
+        self._was_running = True
+
+    def exit(self, *args: Any, **more: Any) -> None:
+        """Leave: from now on nothing is drawn, whatever the engine tells."""
+        self._left = True
+        super().exit(*args, **more)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # Textual's own widgets stumble when they are taken down while they are being built (Tabs looks for a
+        # tab that has gone): no reason for a traceback in the terminal of somebody who only left.
+        if self.leaving:
+            log.warning("while leaving: %s", type(error).__name__, exc_info=error)
+            return
+        super()._handle_exception(error)
+
+    async def action_quit(self) -> None:
+        """Leave. What was typed before there was an engine is saved first, or said to be lost."""
+        typed = drafts_of(self).unsaved and self._link.engine is None
+        if not typed or self._leave_anyway:
+            self.exit()
+            return
+        self._leave_anyway = True
+        say(self, "Saving what you typed… Quit again to leave without it.")
+        self.run_worker(self._leave_when_saved(), group="leave", exit_on_error=False)
+
+    async def _leave_when_saved(self) -> None:
+        await self._link.settle(PATIENCE)
+        if self._link.engine is None:
+            say(
+                self,
+                "Not connected, so what you typed can't be kept. Quit again to leave without it.",
+                "warning",
+                timeout=15,
+            )
+            return
+        await drafts_of(self).save()
+        self.exit()
+
+    def on_key(self, event: events.Key) -> None:
+        """Bring a letter to the line it was typed for.
+
+        Keys that follow each other within a moment are handed to whatever had the focus before the first of
+        them has opened a line to type in; they would act as commands.
+        """
+        focused = self.focused
+        if event is self._redelivered or focused is None:
+            return
+        if focused.check_consume_key(event.key, event.character):
+            event.stop()
+            event.prevent_default()
+            self._redelivered = again = events.Key(event.key, event.character)
+            focused._forward_event(again)
