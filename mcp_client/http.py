@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -19,7 +19,7 @@ from mcp_client.body import body_chunks
 from mcp_client.errors import AuthRequired, InvalidRequest, McpError, ProtocolError, TransportError
 from mcp_client.jsonrpc import Incoming, JSONObject, Outgoing
 from mcp_client.limits import Limits
-from mcp_client.sse import EventParser
+from mcp_client.sse import events
 from mcp_client.transport import OnMessage
 
 _KEEPALIVE_SECONDS: Final = 4.0
@@ -189,8 +189,11 @@ class HttpTransport:
         try:
             body = await self._whole(response)
             if media == "text/event-stream":
-                parser = EventParser(limit=self.limits.reply_bytes)
-                candidates = [event.data for event in parser.feed(body + b"\n\n")]
+                async with (
+                    aclosing(_once(body + b"\n\n")) as whole,
+                    aclosing(events(whole, limit=self.limits.reply_bytes)) as found,
+                ):
+                    candidates = [event.data async for event in found]
             else:
                 candidates = [body]
             for data in candidates:
@@ -215,17 +218,19 @@ class HttpTransport:
     async def _read_stream(
         self, request: Outgoing, response: httpx.Response, on_message: OnMessage | None
     ) -> Incoming:
-        parser = EventParser(limit=self.limits.reply_bytes)
-        async with aclosing(body_chunks(response, limit=self.limits.reply_bytes)) as chunks:
-            async for chunk in chunks:
-                for event in parser.feed(chunk):
-                    if event.type != "message":
-                        continue
-                    value = jsonrpc.decode(event.data, depth=self.limits.depth)
-                    if jsonrpc.is_response(value):
-                        await _drain(chunks)
-                        return Incoming(value, response.status_code)
-                    self._notify(value, on_message)
+        limit = self.limits.reply_bytes
+        async with (
+            aclosing(body_chunks(response, limit=limit)) as chunks,
+            aclosing(events(chunks, limit=limit)) as found,
+        ):
+            async for event in found:
+                if event.type != "message":
+                    continue
+                value = jsonrpc.decode(event.data, depth=self.limits.depth)
+                if jsonrpc.is_response(value):
+                    await _drain(chunks)
+                    return Incoming(value, response.status_code)
+                self._notify(value, on_message)
         said = f"{self._place()} ended the stream without a response to {request.method}."
         raise TransportError(said, may_have_reached=True, status=response.status_code)
 
@@ -266,6 +271,10 @@ class HttpTransport:
         return TransportError(
             f"{self._place()} {what}{f' ({why[:200]})' if why else ''}.", may_have_reached=reached
         )
+
+
+async def _once(chunk: bytes) -> AsyncGenerator[bytes, None]:
+    yield chunk
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -1,20 +1,26 @@
 """Server-sent events from bytes, with bounds. Page: the HTML standard, “Interpreting an event stream”.
 
-Written out here because the usual parser for httpx has no bound on a line, drops into empty events after an
-``id:`` line, and offers its decoder only as a private module.
+httpx-sse reads the fields. What it leaves open is settled on the way into it: how long an event may become,
+bytes that are no UTF-8, a byte order mark, and line endings (a carriage return at the end of a chunk would
+hold an event back until the next chunk comes).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import asyncio
+import codecs
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
+import httpx
+from httpx_sse import EventSource
+
 from mcp_client.errors import ProtocolError
 
-_BOM: Final = b"\xef\xbb\xbf"
-_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_PIECE: Final = 16 * 1024
+"""Bytes taken in at a time: all lines of a piece become strings, tens of bytes for one of input, and nothing
+else runs meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,62 +32,104 @@ class Event:
     data: bytes
 
 
-class EventParser:
-    """Turns chunks of bytes, cut anywhere, into events.
+async def events(chunks: AsyncIterator[bytes], *, limit: int) -> AsyncGenerator[Event, None]:
+    """Yield the events of *chunks*, which may be cut anywhere, each as soon as its last line ends.
 
     Comments, unknown fields, ``id:`` and ``retry:`` carry nothing for this protocol and are dropped, as are
-    events without data and one that the end of the stream cuts short.
+    events without data and one that the end of the stream cuts short. *limit* bounds the bytes between two
+    empty lines, so neither a line nor an event can grow past it while a stream as such may go on for ever.
+
+    Raises `ProtocolError` past *limit* and where a byte is no UTF-8, after the events that came before; what
+    *chunks* raises passes as it is. *chunks* is not closed: that is for who opened it.
     """
+    feed = _Feed(chunks, limit)
+    # A response of its own: one of a server's would be decoded by whatever charset its headers claim.
+    response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=feed)
+    response.encoding = "utf-8"  # or httpx reads it off the headers by way of the email package
+    found = EventSource(response).aiter_sse()
+    try:
+        async for event in found:
+            if event.data:
+                yield Event(event.event, event.data.encode())
+    finally:
+        # Closing `found` would leave the generators of the response below it to the garbage collector. They
+        # all finish when their input does, and that needs no waiting.
+        feed.end()
+        async for _ in found:
+            pass
 
-    def __init__(self, *, limit: int) -> None:
+
+class _Feed(httpx.AsyncByteStream):
+    """The chunks as httpx-sse takes them without harm: UTF-8, one line ending, bounded blocks of lines."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], limit: int) -> None:
+        self._chunks = chunks
         self._limit = limit
-        self._line = bytearray()
-        self._data: list[bytes] = []
-        self._size = 0
-        self._type = "message"
-        self._started = False
+        self._rest = memoryview(b"")
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._received = 0
         self._after_cr = False
+        self._size = 0
+        """Bytes handed out since the last empty line."""
+        self._edge = b""
+        """The line ending after them, not counted yet: an empty line may begin with it."""
+        self._fault: ProtocolError | None = None
+        self._ended = False
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Yield the events that *chunk* completes; raises `ProtocolError` past the limit of bytes in an
-        event."""
-        if self._after_cr and chunk:
-            self._after_cr = False
-            if chunk.startswith(b"\n"):
-                chunk = chunk[1:]
-        start = 0
-        for ending in _LINE_END.finditer(chunk):
-            line = bytes(self._line) + chunk[start : ending.start()]
-            self._line.clear()
-            start = ending.end()
-            event = self._take(line)
-            if event is not None:
-                yield event
-        self._after_cr = chunk.endswith(b"\r")
-        self._line += chunk[start:]
-        self._check()
+    def end(self) -> None:
+        """Let the stream end here, whatever is still to come."""
+        self._ended = True
 
-    def _take(self, line: bytes) -> Event | None:
-        if not self._started:
-            self._started = True
-            line = line.removeprefix(_BOM)
-        if not line:
-            return self._dispatch()
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            self._data.append(value)
-            self._size += len(value) + 1
-            self._check()
-        elif name == b"event":
-            self._type = value.decode("utf-8", "replace") or "message"
-        return None
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
 
-    def _dispatch(self) -> Event | None:
-        data, kind = b"\n".join(self._data), self._type
-        self._data, self._size, self._type = [], 0, "message"
-        return Event(kind, data) if data else None
+    async def __anext__(self) -> bytes:
+        piece = b""
+        while not piece:
+            if self._ended:
+                raise StopAsyncIteration
+            if self._fault is not None:
+                raise self._fault
+            piece = self._bounded(self._decoded(await self._next()))
+        return piece
 
-    def _check(self) -> None:
-        if self._size + len(self._line) > self._limit:
-            raise ProtocolError(f"An event of the stream is larger than {self._limit:,} bytes.")
+    async def _next(self) -> bytes:
+        if not self._rest:
+            self._rest = memoryview(await anext(self._chunks))
+        piece, self._rest = self._rest[:_PIECE], self._rest[_PIECE:]
+        if len(piece) == _PIECE:  # a body already in memory never waits, and a timeout has to get in
+            await asyncio.sleep(0)
+        return bytes(piece)
+
+    def _decoded(self, chunk: bytes) -> bytes:
+        """Return the part of *chunk* before its first fault, with ``\\n`` for every line ending."""
+        self._received += len(chunk)
+        try:
+            text = self._decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            at = self._received - len(error.object) + error.start
+            self._fault = ProtocolError(f"The event stream is not UTF-8 (byte {at}).")
+            text = error.object[: error.start].decode()
+        if not text:
+            return b""
+        if self._after_cr:
+            text = text.removeprefix("\n")
+        self._after_cr = text.endswith("\r")
+        return text.replace("\r\n", "\n").replace("\r", "\n").encode()
+
+    def _bounded(self, data: bytes) -> bytes:
+        """Return *data* up to where a block of lines grows past the limit."""
+        lines = self._edge + data
+        start, size = 0, self._size
+        while True:
+            end = lines.find(b"\n\n", start)
+            stop = end if end >= 0 else len(lines) - lines.endswith(b"\n", start)
+            size += stop - start
+            if size > self._limit:
+                self._fault = ProtocolError(f"An event of the stream is larger than {self._limit:,} bytes.")
+                return lines[len(self._edge) : start]
+            if end < 0:
+                break
+            start, size = end + 2, 0
+        self._size, self._edge = size, lines[stop:]
+        return data
