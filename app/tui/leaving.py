@@ -50,7 +50,7 @@ class LeavesSafely(App[None]):
         # Textual's own widgets stumble when they are taken down while they are being built (Tabs looks for a
         # tab that has gone): no reason for a traceback in the terminal of somebody who only left.
         if self.leaving:
-            log.warning("while leaving: %s", type(error).__name__, exc_info=error)
+            log.info("while leaving: %s", type(error).__name__, exc_info=error)
             return
         super()._handle_exception(error)
 

@@ -215,6 +215,7 @@ class CallScreen(Screen[None]):
         self._say("")
         self._open.display = False
         self._run.display = tool is not None
+        self.set_class(tool is not None, "-chosen")
         self.fields = None
         if tool is None:
             self._about.show("")

@@ -36,6 +36,11 @@ class FilteredScreen(Screen[None]):
         else:
             bar.call_after_refresh(bar.input.focus)
 
+    def prepare_filter(self) -> None:
+        """Make the filter's line before it is wanted, so that it takes the first letter at once."""
+        if self.query_one("#left").is_mounted:
+            self.make_filter()
+
     def make_filter(self) -> FilterBar:
         """Return the filter's line; made after the first paint, so that it is there when it is wanted."""
         if self._filter is None:

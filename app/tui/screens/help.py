@@ -27,6 +27,7 @@ KEYS: Final = (
     ("Ctrl+P", "every command by name; themes, too"),
     ("R", "connect again, or watch again, after a failure"),
     ("q", "quit; tasks go on at their servers"),
+    ("[ ]", "the task: overview, timeline, JSON"),
     ("A question", ""),
     ("Tab", "the next field; Shift+Tab the one before"),
     ("Ctrl+S", "accept: send what is filled in"),

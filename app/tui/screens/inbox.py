@@ -66,6 +66,8 @@ class InboxScreen(FilteredScreen):
         Binding("s", "servers", "Servers", id="inbox.servers"),
         Binding("question_mark", "help", "Keys and words", id="inbox.help"),
         Binding("q", "app.quit", "Quit", id="inbox.quit"),
+        Binding("left_square_bracket", "turn(-1)", "Pane before", id="inbox.pane-before", show=False),
+        Binding("right_square_bracket", "turn(1)", "Next pane", id="inbox.pane-next", show=False),
         Binding("escape", "back", "Back to the list", id="inbox.back", show=False),
         *(Binding(f"{n}", f"section({s!r})", s, id=f"inbox.section-{n}") for n, s in enumerate(SECTIONS, 1)),
     ]
@@ -112,7 +114,7 @@ class InboxScreen(FilteredScreen):
     def on_mount(self) -> None:
         """Show what the store holds."""
         self.open_section(self.section)
-        self.call_after_refresh(self.make_filter)
+        self.call_after_refresh(self.prepare_filter)
 
     # Reading
 
@@ -347,6 +349,11 @@ class InboxScreen(FilteredScreen):
         """Look at the task now."""
         if (key := self._meant()) is not None:
             self.inbox_app.actions.look(key)
+
+    def action_turn(self, by: int) -> None:
+        """Show another pane of the task beside the list."""
+        if self.is_wide:
+            self._pane.turn(by)
 
     def action_call(self) -> None:
         """Call a tool."""

@@ -32,7 +32,8 @@ class ServersScreen(Screen[None]):
 
     CSS = """
     ServersScreen #servers-title { background: $surface; padding: 0 1; }
-    ServersScreen #servers-list { height: 1fr; border: none; padding: 0; background: $background; }
+    ServersScreen #servers-list { height: 1fr; border: none; padding: 0; background: $background;
+        text-wrap: nowrap; text-overflow: ellipsis; }
     ServersScreen #servers-list:focus { background-tint: $foreground 0%; }
     ServersScreen #servers-none { display: none; padding: 1 2; height: 1fr; }
     ServersScreen.-empty #servers-list { display: none; }

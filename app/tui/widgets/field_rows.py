@@ -21,7 +21,7 @@ from textual.widgets import Input, TextArea
 
 from app.forms import Entry, Field
 from app.forms.model import Absent
-from app.text import is_inert
+from app.text import inert, inert_line, is_inert
 from app.tui.widgets.controls import SafeInput, SafeTextArea
 from app.tui.widgets.inert import InertText, Part, joined
 
@@ -35,6 +35,12 @@ class Untouched(Enum):
 UNTOUCHED: Final = Untouched.UNTOUCHED
 State = Entry | Literal[Untouched.UNTOUCHED]
 
+
+TITLE_LIMIT: Final = 120
+"""Characters of a label; the JSON has all of it."""
+
+ABOUT_LIMIT: Final = 2000
+"""Characters of a description."""
 
 _WORD: Final = Style(underline=True, dim=True)
 
@@ -179,7 +185,7 @@ class FieldRow(Widget):
 
     def _label_content(self) -> Content:
         style = "bold $text-error" if self._error else "bold"
-        parts: list[Content] = [joined((self.field.title or "‹no name›", style))]
+        parts: list[Content] = [joined((inert_line(self.field.title or "‹no name›", TITLE_LIMIT), style))]
         if self.field.required:
             parts.append(joined((" *", "bold $text-warning")))
         words = [("reset", "untouch")] if self.state is not UNTOUCHED else []
@@ -212,7 +218,7 @@ class FieldRow(Widget):
         if field.description:
             if parts and parts[-1] == " · ":
                 parts[-1] = "\n"
-            parts += [field.description, "\n"]
+            parts += [inert(field.description, ABOUT_LIMIT), "\n"]
         elif parts:
             parts[-1] = "\n"
         warnings = [*field.warnings, *([self._remark] if self._remark else [])]

@@ -245,6 +245,8 @@ class QuestionCard(Vertical):
             lines.append(f"! The server's mistake: {question.fault}")
         self._notice.display = bool(lines)
         self._notice.show("\n".join(lines))
+        if question.refusal and question.refusal in self._status.text:
+            self._say(DELIVERY_WORDS["refused"], "$text-error")
 
     # answering
 
@@ -328,7 +330,8 @@ class QuestionCard(Vertical):
         if delivery.state == "refused":
             self.phase = "asking"
             self._set_locked(False)
-            self._say(text, "$text-error")
+            # The reason stands above the form as soon as the store has it: once is enough.
+            self._say(words if self.question.refusal else text, "$text-error")
         elif delivery.state == "withdrawn":
             self._gone(delivery.message or "The question changed or vanished.")
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -24,6 +24,19 @@ _TONES: dict[Tone, str] = {
     "bad": "bold $text-error",
     "quiet": "$text-muted",
 }
+
+
+SHORT: Final = 30
+"""Lines of the screen below which the server's message has one line."""
+
+
+def shorten(text: str, width: int) -> str:
+    """Return *text* in at most *width* cells, cut after a word where there is one."""
+    if cell_len(text) <= width:
+        return text
+    cut = set_cell_size(text, max(0, width - 1))
+    head = cut.rsplit(" ", 1)[0] if " " in cut[-20:] else cut
+    return f"{head.rstrip()}…"
 
 
 def cancel_words(record: TaskRecord, now: int) -> str:
@@ -92,7 +105,7 @@ class TaskHeader(Vertical):
     TaskHeader { height: auto; padding: 0 1; }
     TaskHeader > Horizontal { height: 1; }
     TaskHeader .status { width: auto; }
-    TaskHeader .said { max-height: 3; }
+    TaskHeader .said { max-height: 4; }
     """
 
     def __init__(self) -> None:
@@ -138,7 +151,9 @@ class TaskHeader(Vertical):
         parts: list[Part] = []
         message = state.reason or state.status_message
         if message:
-            parts += [inert_line(message, 300), "\n"]
+            # In whole words up to an ellipsis: on a small screen the form needs the lines.
+            room = self.size.width * (1 if self.app.size.height < SHORT else 2) or 300
+            parts += [shorten(inert_line(message, 1000), room), "\n"]
         if state.problem:
             parts += [(f"! {inert_line(state.problem, 300)}", "$text-warning"), "\n"]
         cancel = cancel_words(record, now)

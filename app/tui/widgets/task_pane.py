@@ -69,6 +69,11 @@ class TaskPane(Container):
         if self._view is not None:
             self._view.tick()
 
+    def turn(self, by: int) -> None:
+        """Show the task's next pane: overview, timeline or JSON."""
+        if self._view is not None:
+            self._view.action_turn(by)
+
     def _show(self) -> None:
         if self._settle is not None:
             self._settle.stop()

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -24,6 +23,7 @@ from app.tui.widgets.cards import make_card
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.host import host_of, in_background, now_ms
 from app.tui.widgets.inert import InertText, content, say
+from app.tui.widgets.overview import Overview
 from app.tui.widgets.question_card import QuestionCard
 from app.tui.widgets.raw_view import RawView
 from app.tui.widgets.result_view import FailureView, ResultView
@@ -33,13 +33,7 @@ from app.tui.widgets.url_review import open_in_browser
 from storage.errors import StorageError
 from storage.records import QuestionRecord, TaskKey, TaskRecord
 
-
-class Overview(VerticalScroll):
-    """What scrolls: the questions and the result."""
-
-    DEFAULT_CSS = """
-    Overview { padding: 0 1; scrollbar-size-vertical: 1; }
-    """
+PANES: Final = ("overview", "timeline", "raw")
 
 
 class TaskView(Widget):
@@ -68,6 +62,9 @@ class TaskView(Widget):
         Binding("alt+1", "pane('overview')", "Overview", show=False, id="task.overview"),
         Binding("alt+2", "pane('timeline')", "Timeline", show=False, id="task.timeline"),
         Binding("alt+3", "pane('raw')", "Raw", show=False, id="task.raw"),
+        # Many terminals send something else for Alt and a figure.
+        Binding("left_square_bracket", "turn(-1)", "Pane before", show=False, id="task.pane-before"),
+        Binding("right_square_bracket", "turn(1)", "Next pane", show=False, id="task.pane-next"),
     ]
 
     def __init__(
@@ -239,11 +236,8 @@ class TaskView(Widget):
         height = self._overview.size.height or self.size.height - 8
         return max(9, height)
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_overview_resized(self) -> None:
         """Keep each card's buttons in reach, whatever the height."""
-        self.call_after_refresh(self._limit_cards)
-
-    def _limit_cards(self) -> None:
         for card in self._cards.values():
             card.limit_height(self._room)
 
@@ -316,6 +310,10 @@ class TaskView(Widget):
     def action_pane(self, pane: str) -> None:
         """Show the overview, the timeline or the JSON."""
         self._tabs.active = pane
+
+    def action_turn(self, by: int) -> None:
+        """Show the pane to the left or to the right."""
+        self._tabs.active = PANES[(PANES.index(self._tabs.active) + by) % len(PANES)]
 
     def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
         """Fill a pane when it is looked at."""
