@@ -60,7 +60,13 @@ def find(environ: dict[str, str] | os._Environ[str] = os.environ) -> Paths:
 
 def private_folder(folder: Path) -> None:
     """Make *folder* (and what is missing above it) with mode 0700; raises `OSError` where that can't be."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    missing = []
+    for part in (folder, *folder.parents):
+        if part.exists():
+            break
+        missing.append(part)
+    for part in reversed(missing):  # mkdir's own `parents` would make them readable by others
+        part.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
@@ -54,7 +55,10 @@ class McpClient:
     ) -> None:
         self._transport = transport
         self._limits = limits or Limits()
-        self._ids = itertools.count(1)
+        # Ids are unlike those of every other client and program: a request that is repeated after a restart
+        # must not look like the one before (basic/patterns/mrtr, Client Requirements).
+        token = secrets.token_hex(4)
+        self._ids = (f"{token}-{number}" for number in itertools.count(1))
         self._mirrored: dict[str, tuple[MirroredParameter, ...]] = {}
         self._meta: JSONObject = {
             f"{_META}protocolVersion": wire_headers.PROTOCOL_VERSION,
@@ -278,13 +282,13 @@ class McpClient:
         return mirrored_headers(self._mirrored.get(name, ()), params.get("arguments"))
 
 
-def _progress_listener(token: int, on_progress: OnProgress) -> OnMessage:
+def _progress_listener(token: str, on_progress: OnProgress) -> OnMessage:
     def listen(message: JSONObject) -> None:
         params = message.get("params")
         if message.get("method") != "notifications/progress" or not isinstance(params, dict):
             return
         found = params.get("progressToken")
-        if type(found) is int and found == token:
+        if found == token:
             on_progress(reading.read_progress(params))
 
     return listen

@@ -23,7 +23,19 @@ HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
 
-_MODERN: Final = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
+INTERNAL_ERROR: Final = -32603
+
+_MODERN: Final = frozenset(
+    {
+        *(HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION),
+        *(
+            METHOD_NOT_FOUND,
+            INVALID_PARAMS,
+            INTERNAL_ERROR,
+        ),  # this revision's servers send these with 400, too
+    }
+)
+"""What with HTTP 400 says nothing against a server of this revision."""
 
 
 class McpError(Exception):
@@ -124,6 +136,6 @@ class ServerError(McpError):
     def is_legacy(self) -> bool:
         """Say whether this is how a server of an older revision refuses (basic/versioning).
 
-        Such a server answers HTTP 400 without one of the errors that this revision defines.
+        Such a server answers HTTP 400 without one of the errors that a server of this revision sends.
         """
         return self.http_status == 400 and self.code not in _MODERN

@@ -30,7 +30,7 @@ _QUOTED: Final = 120
 class Outgoing:
     """One request, ready for any transport."""
 
-    id: int
+    id: str
     method: str
     name: str | None
     """What the request is about (a tool, a prompt, an address, a task): the source of the routing header."""
@@ -58,7 +58,7 @@ def encode(value: JSONValue) -> bytes:
         raise InvalidRequest(f"The request can't be written as JSON: {error}") from None
 
 
-def encode_request(request_id: int, method: str, params: JSONObject) -> bytes:
+def encode_request(request_id: str, method: str, params: JSONObject) -> bytes:
     """Write a JSON-RPC request."""
     return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
 
@@ -143,7 +143,7 @@ def is_response(value: JSONValue) -> bool:
     )
 
 
-def result_of(incoming: Incoming, request_id: int) -> JSONObject:
+def result_of(incoming: Incoming, request_id: str) -> JSONObject:
     """Return the result in a response to *request_id*.
 
     Raises `ServerError` for a JSON-RPC error, whatever HTTP status it came with, and `ProtocolError` for
@@ -170,7 +170,7 @@ def result_of(incoming: Incoming, request_id: int) -> JSONObject:
     return result
 
 
-def _error_of(message: JSONObject, request_id: int, http_status: int | None) -> ServerError:
+def _error_of(message: JSONObject, request_id: str, http_status: int | None) -> ServerError:
     error = message["error"]
     if not isinstance(error, dict):
         raise ProtocolError("The error is not an object.", field="error")
@@ -190,8 +190,8 @@ def _error_of(message: JSONObject, request_id: int, http_status: int | None) -> 
     return ServerError(code, text, error.get("data"), http_status)
 
 
-def _same(found: object, request_id: int) -> bool:
-    return type(found) is int and found == request_id
+def _same(found: object, request_id: str) -> bool:
+    return isinstance(found, str) and found == request_id
 
 
 __all__ = [

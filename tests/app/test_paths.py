@@ -41,6 +41,7 @@ def test_folders_and_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     finally:
         os.umask(old)
     assert [mode(p) for p in (found.config, found.data, found.state)] == [0o700] * 3
+    assert mode(tmp_path / "home") == 0o700, "what was missing above them, too"
     assert mode(found.database) == 0o600
 
 

@@ -6,8 +6,10 @@ import inspect
 import subprocess
 import sys
 
+from fakes.mcp_server import ScriptedServer, result
+
 import mcp_client
-from mcp_client import McpError
+from mcp_client import McpClient, McpError
 
 
 def test_everything_exported_exists_once_and_in_order() -> None:
@@ -50,3 +52,16 @@ def test_the_package_knows_no_screen_and_no_store() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_no_two_clients_ever_use_the_same_request_id() -> None:
+    """A call that is repeated by another program after a restart is another request (basic/patterns/mrtr)."""
+    async with ScriptedServer() as server:
+        server.on("x/y", result({"resultType": "complete"}))
+        for _ in range(3):
+            async with McpClient.http(server.url) as client:
+                await client.request("x/y")
+                await client.request("x/y")
+        ids = [request.json["id"] for request in server.received]
+    assert len(set(ids)) == 6
+    assert all(isinstance(one, str) for one in ids)

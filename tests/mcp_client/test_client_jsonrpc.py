@@ -114,14 +114,14 @@ def test_no_bytes_raise_anything_but_a_protocol_error(body: bytes) -> None:
 
 
 def respond(http_status: int | None = 200, **members: Any) -> Any:
-    return result_of(Incoming({"jsonrpc": "2.0", **members}, http_status), 7)
+    return result_of(Incoming({"jsonrpc": "2.0", **members}, http_status), "a-7")
 
 
 def test_a_result_for_this_request_is_returned() -> None:
-    assert respond(id=7, result={"a": 1}) == {"a": 1}
+    assert respond(id="a-7", result={"a": 1}) == {"a": 1}
 
 
-@pytest.mark.parametrize("wrong", [8, "7", None, True, Decimal("7.0"), [7]])
+@pytest.mark.parametrize("wrong", ["a-8", 7, None, True, Decimal("7.0"), ["a-7"]])
 def test_a_result_for_another_request_is_invalid(wrong: Any) -> None:
     with pytest.raises(ProtocolError) as invalid:
         respond(id=wrong, result={})
@@ -133,7 +133,7 @@ def test_an_id_of_one_is_not_true() -> None:
         result_of(Incoming({"jsonrpc": "2.0", "id": True, "result": {}}), 1)
 
 
-@pytest.mark.parametrize("given_id", [7, None, "server-error"])
+@pytest.mark.parametrize("given_id", ["a-7", None, "server-error"])
 def test_an_error_may_have_lost_its_id(given_id: Any) -> None:
     with pytest.raises(ServerError) as refused:
         respond(id=given_id, error={"code": -32602, "message": "no", "data": ""})
@@ -155,25 +155,25 @@ def test_an_error_for_another_request_counts_only_where_http_says_the_same() -> 
     [
         ([], None),
         ("text", None),
-        ({"id": 7, "result": {}}, "jsonrpc"),
-        ({"jsonrpc": "1.0", "id": 7, "result": {}}, "jsonrpc"),
-        ({"jsonrpc": "2.0", "id": 7}, "result"),
-        ({"jsonrpc": "2.0", "id": 7, "result": []}, "result"),
-        ({"jsonrpc": "2.0", "id": 7, "result": {}, "error": {"code": 1, "message": ""}}, "error"),
-        ({"jsonrpc": "2.0", "id": 7, "error": "text"}, "error"),
-        ({"jsonrpc": "2.0", "id": 7, "error": {"code": "x", "message": ""}}, "error.code"),
-        ({"jsonrpc": "2.0", "id": 7, "error": {"code": True, "message": ""}}, "error.code"),
+        ({"id": "a-7", "result": {}}, "jsonrpc"),
+        ({"jsonrpc": "1.0", "id": "a-7", "result": {}}, "jsonrpc"),
+        ({"jsonrpc": "2.0", "id": "a-7"}, "result"),
+        ({"jsonrpc": "2.0", "id": "a-7", "result": []}, "result"),
+        ({"jsonrpc": "2.0", "id": "a-7", "result": {}, "error": {"code": 1, "message": ""}}, "error"),
+        ({"jsonrpc": "2.0", "id": "a-7", "error": "text"}, "error"),
+        ({"jsonrpc": "2.0", "id": "a-7", "error": {"code": "x", "message": ""}}, "error.code"),
+        ({"jsonrpc": "2.0", "id": "a-7", "error": {"code": True, "message": ""}}, "error.code"),
     ],
 )
 def test_a_broken_envelope_names_its_field(message: Any, field: str | None) -> None:
     with pytest.raises(ProtocolError) as invalid:
-        result_of(Incoming(message), 7)
+        result_of(Incoming(message), "a-7")
     assert invalid.value.field == field
 
 
 def test_an_error_without_words_still_has_a_message() -> None:
     with pytest.raises(ServerError, match="no reason"):
-        respond(id=7, error={"code": -1})
+        respond(id="a-7", error={"code": -1})
 
 
 def test_known_errors_say_what_they_carry() -> None:
@@ -191,3 +191,9 @@ def test_known_errors_say_what_they_carry() -> None:
     assert ServerError(-32600, "Server not initialized", None, 400).is_legacy
     assert not ServerError(-32022, "m", None, 400).is_legacy
     assert not ServerError(-32601, "m", None, 404).is_legacy
+    assert ServerError(-32000, "Bad Request: Server not initialized", None, 400).is_legacy
+
+
+@pytest.mark.parametrize("code", [-32601, -32602, -32603])
+def test_a_refusal_with_http_400_is_no_sign_of_an_older_revision(code: int) -> None:
+    assert not ServerError(code, "m", None, 400).is_legacy
