@@ -89,13 +89,16 @@ class Delivery:
 
     state: Literal["acknowledged", "saved", "waiting", "refused", "withdrawn", "unknown"]
     """``acknowledged``: the server has it (for a call: the call went on). ``saved``: durable, and delivered
-    when the server can be reached. ``waiting``: a call goes on once its other questions are answered, too.
+    later; see ``failure``. ``waiting``: a call goes on once its other questions are answered, too.
     ``refused``: the server said no; the question is open again. ``withdrawn``: the question changed or
     vanished; nothing was sent. ``unknown``: a call was repeated with the answers, its outcome is not known.
     """
     message: str | None = None
+    """What to tell a person, whole sentences; ``None``: the state says it all."""
     outcome: CallOutcome | None = None
     """For a call: what it answered."""
+    failure: Failure | None = None
+    """Why it is only ``saved``; ``None`` there: another living program is still delivering it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import logging
 import os
 import secrets
@@ -12,7 +13,8 @@ from typing import Any, Final, Literal, TypeVar
 
 from app.config import ConfigError, ServersFile
 from app.engine import call_writes
-from app.engine.calls import Calls, Waiting
+from app.engine.answering import Answering
+from app.engine.calls import Calls
 from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
 from app.engine.commands import (
@@ -25,11 +27,10 @@ from app.engine.commands import (
     ToolInfo,
     ToolListing,
 )
-from app.engine.given import delivery_of, handle_of, json_object, reply_to
+from app.engine.given import handle_of, json_object
 from app.engine.observed import to_json
 from app.engine.outbox import Outbox
 from app.engine.problems import describe, engine_error, unknown_task
-from app.engine.reconcile import event
 from app.engine.runner import Runner
 from app.engine.servers import LIMITS, Servers
 from app.engine.sight import observed, report
@@ -43,26 +44,29 @@ from mcp_client import (
     ServerError,
 )
 from storage.async_store import AsyncStore
-from storage.errors import QuestionClosed, UnknownTask
+from storage.errors import UnknownTask
 from storage.presence import Presence
 from storage.reader import StoreReader
 from storage.records import (
     NewTask,
-    QuestionChange,
-    QuestionRecord,
     TaskKey,
     TaskRecord,
     TaskState,
-    TaskWrites,
 )
 
 CLOSING_S: Final = 2.0
 """How long `aclose` lets a delivery that is under way finish."""
-BY: Final = "person"
-"""Who answers, in the log: nothing but a person does."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+
+
+def system_user() -> str:
+    """Return the name of the user whom the system knows this program's process by, or "unknown"."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's process may have a number and no name
+        return "unknown"
 
 
 class InboxEngine:
@@ -78,6 +82,7 @@ class InboxEngine:
         clock: Clock,
         *,
         token: Callable[[], str],
+        by: str,
     ) -> None:
         """Put the parts together; `open` is the usual way."""
         self._store = store
@@ -99,6 +104,17 @@ class InboxEngine:
             on_task=lambda key: self._moved(key),
         )
         self._runner = Runner(store, reader, servers, self._observer, self._outbox, self._calls, feed, clock)
+        self._answering = Answering(
+            store,
+            reader,
+            self._observer,
+            self._outbox,
+            self._calls,
+            clock,
+            by=by,
+            on_moved=self._moved,
+            hurry=self._runner.hurry,
+        )
         self._work: set[asyncio.Task[Any]] = set()
 
     @classmethod
@@ -112,10 +128,12 @@ class InboxEngine:
         clock: Clock | None = None,
         token: Callable[[], str] = lambda: secrets.token_hex(6),
         limits: Limits = LIMITS,
+        by: str | None = None,
     ) -> InboxEngine:
         """Open the store at *database*, make this program known in the folder *programs*, contact nobody.
 
-        *token* makes the random part of a call's id. Raises `storage.errors.StorageError`.
+        *token* makes the random part of a call's id. *by* is who answers, in the log; ``None``: the user whom
+        the system knows. Raises `storage.errors.StorageError`.
         """
         clock = clock or Clock()
         presence = await asyncio.to_thread(Presence.enter, programs)
@@ -128,7 +146,7 @@ class InboxEngine:
         feed = ChangeFeed()
         known = {record.name: record for record in reader.servers()}
         pool = Servers(servers, environ, store, feed, clock, known, limits=limits)
-        engine = cls(store, reader, presence, pool, feed, clock, token=token)
+        engine = cls(store, reader, presence, pool, feed, clock, token=token, by=by or system_user())
         await engine._calls.recover()
         return engine
 
@@ -240,64 +258,18 @@ class InboxEngine:
         shown: then nothing was saved.
         """
         self._task(task)
-        holders = {answer.question.task for answer in answers}
-        if len(holders) != 1 or len({answer.question.id for answer in answers}) != len(answers):
-            raise EngineError("invalid", "One or more answers, each to another question of one task.")
-        (holder,) = holders
-        replies = [reply_to(answer) for answer in answers]
-        try:
-            await self._store.queue_answers(holder, replies, by=BY)
-        except QuestionClosed as error:
-            raise EngineError("closed", f"{holder.id} of {holder.server}: {error}.") from None
-        except UnknownTask:
-            raise unknown_task(holder) from None
+        holder, questions = await self._answering.save(answers)
         self._feed.add(holder)
-        return await self._own(self._deliver(holder, [reply.question_id for reply in replies]))
+        return await self._own(self._answering.deliver(holder, questions))
 
     async def send_again(self, question_id: int) -> Delivery:
         """Send the same answer once more: for a server that lost one it had acknowledged."""
-        question = self._reader.question(question_id)
-        if question is None:
-            raise EngineError("closed", "The question is gone.")
-
-        def decide(_: TaskRecord, questions: tuple[QuestionRecord, ...]) -> TaskWrites:
-            if not any(q.id == question_id and q.state == "acknowledged" for q in questions):
-                raise EngineError("closed", f"The answer to {question.key} is not one to be sent again.")
-            fact = event("answer_queued_again", {"key": question.key})
-            return TaskWrites(question_changes=(QuestionChange(question_id, "queued"),), events=(fact,))
-
-        await self._change(question.task, decide)
-        return await self._own(self._deliver(question.task, [question_id]))
+        holder = await self._answering.save_again(question_id)
+        return await self._own(self._answering.deliver(holder, [question_id]))
 
     async def save_draft(self, question_id: int, draft_json: str | None) -> None:
         """Keep what has been typed so far (``None``: nothing)."""
         await self._store.save_draft(question_id, draft_json)
-
-    async def _deliver(self, holder: TaskKey, question_ids: Sequence[int]) -> Delivery:
-        if self._task(holder).kind == "call":
-            return await self._go_on(holder, question_ids)
-        attempt = await self._outbox.deliver(holder)
-        if attempt.acknowledged:
-            self._runner.hurry(holder)
-        self._moved(holder)
-        states = [q for one in question_ids if (q := self._reader.question(one)) is not None]
-        return delivery_of(holder, states, attempt.error)
-
-    async def _go_on(self, call: TaskKey, question_ids: Sequence[int]) -> Delivery:
-        try:
-            outcome = await self._calls.go_on(call)
-        except EngineError as error:
-            return Delivery("saved", f"Saved. {error.message}")
-        if isinstance(outcome, Waiting):
-            found = [self._reader.question(one) for one in question_ids]
-            if all(q is not None and q.state == "settled" for q in found):
-                return Delivery("acknowledged")  # the engine's own sweep was quicker
-            return Delivery("saved" if outcome.is_elsewhere else "waiting", outcome.message)
-        if outcome.kind == "unknown":
-            return Delivery("unknown", outcome.message, outcome)
-        if outcome.kind == "input_required" and outcome.message is not None:
-            return Delivery("refused", outcome.message, outcome)
-        return Delivery("acknowledged", outcome.message, outcome)
 
     # Keeping and forgetting
 
@@ -382,14 +354,6 @@ class InboxEngine:
     def _moved(self, key: TaskKey) -> None:
         self._feed.add(key)
         self._runner.nudge()
-
-    async def _change(
-        self, key: TaskKey, decide: Callable[[TaskRecord, tuple[QuestionRecord, ...]], TaskWrites]
-    ) -> None:
-        try:
-            await self._observer.change(key, decide, durable=True)
-        except UnknownTask:
-            raise unknown_task(key) from None
 
     async def _own(self, work: Coroutine[Any, Any, T]) -> T:
         """Do *work* to its end even when whoever asked for it goes away, such as a screen that is closed."""

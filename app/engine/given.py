@@ -7,11 +7,12 @@ from typing import Any
 
 import simplejson
 
-from app.engine.commands import Answer, Delivery, EngineError
+from app.engine.commands import Answer, CallOutcome, Delivery, EngineError
 from app.engine.problems import describe, engine_error
 from app.engine.reconcile import unanswerable
+from app.text import inert_line
 from mcp_client import CreateTaskResult, McpError, ProtocolError, read_handle
-from storage.records import QuestionRecord, Reply, TaskKey
+from storage.records import QuestionRecord, Reply, TaskKey, TaskRecord
 
 
 def json_object(text: str, what: str) -> dict[str, Any]:
@@ -58,8 +59,62 @@ def delivery_of(
     if "queued" in by_state or "sent" in by_state:
         if isinstance(error, McpError):
             error = engine_error(holder.server, error, doing="delivering the answer")
-        reason = f" {error.message}" if error is not None else " Another program delivers it."
-        return Delivery("saved", f"Saved, and delivered as soon as that is possible.{reason}")
+        return saved(holder, error)
     if {"withdrawn", "open"} & by_state.keys() or not questions:
         return Delivery("withdrawn", "The question vanished or changed before the answer could be sent.")
     return Delivery("acknowledged")
+
+
+def saved(holder: TaskKey, error: EngineError | None) -> Delivery:
+    """Say that an answer is durable and not delivered yet, and why; ``None``: another program has it in
+    hand."""
+    if error is None:
+        return Delivery("saved", f"Saved: another program is delivering it to {_name(holder)}.")
+    return Delivery(
+        "saved", f"Saved: delivered {as_soon_as(holder, error)}. {error.message}", None, error.failure
+    )
+
+
+def as_soon_as(task: TaskKey, error: EngineError) -> str:
+    """Return when something saved for *task* goes out that *error* keeps here for now."""
+    can = {
+        "unreachable": "can be reached",
+        "sign-in": "can be signed in to",
+        "invalid": "can be connected to",
+        "unknown-server": "is in the servers file again",
+    }.get(error.failure, "takes it")
+    return f"as soon as {_name(task)} {can}"
+
+
+def call_delivery_of(call: TaskRecord | None, questions: Sequence[QuestionRecord]) -> Delivery | None:
+    """Say what became of answers that another program sent with *call*; ``None``: nothing yet."""
+    if call is None or not questions:
+        return Delivery("withdrawn", "The call is not in the inbox any more.")
+    by_state = {q.state: q for q in questions}
+    if call.kind == "call" and call.state.tracking == "lost":
+        return Delivery("unknown", call.state.reason, outcome_of(call))
+    if "refused" in by_state:
+        return Delivery("refused", by_state["refused"].refusal, outcome_of(call))
+    if {"open", "queued", "sent"} & by_state.keys():
+        return None
+    if "withdrawn" in by_state:
+        return Delivery("withdrawn", "The call ended before the answer could be sent.")
+    return Delivery("acknowledged", None, outcome_of(call))
+
+
+def outcome_of(record: TaskRecord) -> CallOutcome | None:
+    """Return what became of a call, as it is stored; ``None``: it is being sent."""
+    state = record.state
+    if record.kind == "task":
+        return CallOutcome("task", record.key)
+    if state.tracking == "lost":
+        return CallOutcome("unknown", record.key, message=state.reason)
+    if state.tracking == "ended" and state.status == "completed":
+        return CallOutcome("complete", record.key, result_json=state.result_json)
+    if state.tracking == "ended":
+        return CallOutcome("failed", record.key, error_json=state.error_json, message=state.problem)
+    return CallOutcome("input_required", record.key) if record.open_questions else None
+
+
+def _name(task: TaskKey) -> str:
+    return inert_line(task.server, 80)

@@ -1,0 +1,167 @@
+"""What a person is told became of an answer: delivered, by whomever, or only saved, and why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.inbox import Inbox
+from fakes.mcp_server import drop, error, http_reply, result, wait
+from fakes.task_script import APPROVE, TaskScript
+
+from app.engine.commands import Delivery
+from storage.records import TaskKey
+
+KEY = TaskKey("ci", "t1")
+DONE: dict[str, Any] = {"resultType": "complete", "content": []}
+
+
+@pytest.fixture
+async def asked(inbox: Inbox, server: TaskScript) -> Inbox:
+    server.ask("t1", q=APPROVE)
+    await inbox.engine.track("ci", "t1")
+    return inbox
+
+
+@pytest.fixture
+async def other(asked: Inbox, tmp_path: Path) -> AsyncIterator[Inbox]:
+    """Another program on the same store."""
+    opened = await Inbox.open(tmp_path, {})
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize(
+    ("how", "failure", "words"),
+    [
+        ("down", "unreachable", "as soon as ci can be reached"),
+        ("cut off", "unreachable", "as soon as ci can be reached"),
+        ("sign-in", "sign-in", "as soon as ci can be signed in to"),
+        ("error", "refused", "as soon as ci takes it"),
+        ("nonsense", "faulty", "as soon as ci takes it"),
+        ("not in the file", "unknown-server", "as soon as ci is in the servers file again"),
+        ("bad entry", "invalid", "as soon as ci can be connected to"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["task", "call"])
+async def test_an_answer_that_is_only_saved_says_why_once(
+    asked: Inbox, server: TaskScript, kind: str, how: str, failure: str, words: str
+) -> None:
+    key = KEY
+    if kind == "call":
+        if how in ("error", "nonsense", "cut off"):
+            pytest.skip("such a reply ends a call, or makes it unknown")
+        server.on("tools/call", result({"resultType": "input_required", "inputRequests": {"q": APPROVE}}))
+        key = (await asked.engine.call("ci", "ask_first", "{}")).key
+    replies = {
+        "cut off": drop(),
+        "sign-in": http_reply(401),
+        "error": error(-32603, "out of order"),
+        "nonsense": result({"resultType": "complete", "status": 7}),
+    }
+    file = asked.paths.servers_file
+    if how == "down":
+        await server.stop()
+    elif how == "not in the file":
+        file.write_text('{"mcpServers": {}}', encoding="utf-8")
+    elif how == "bad entry":
+        file.write_text(
+            '{"mcpServers": {"ci": {"url": "http://127.0.0.1:1/", "headers": {"X": "${UNSET}"}}}}',
+            encoding="utf-8",
+        )
+    else:
+        server.on("tools/call" if kind == "call" else "tasks/get", replies[how])
+    if how in ("not in the file", "bad entry"):
+        await asked.engine.reload_servers()
+    delivery = await asked.engine.answer(key, [asked.accept(key)])
+    assert (delivery.state, delivery.failure) == ("saved", failure)
+    assert (delivery.message or "").startswith(f"Saved: delivered {words}. ")
+    assert (delivery.message or "").count("Saved") == 1
+    assert asked.states(key) == {"q": "queued"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "state", "stored"),
+    [
+        (result({"resultType": "complete"}), "acknowledged", "acknowledged"),
+        (error(-32602, "no"), "refused", "refused"),
+        (http_reply(401), "saved", "queued"),
+    ],
+    ids=["acknowledged", "refused", "sign-in"],
+)
+async def test_an_answer_in_the_hands_of_another_program_is_waited_for(
+    asked: Inbox, other: Inbox, server: TaskScript, reply: Any, state: str, stored: str
+) -> None:
+    go = asyncio.Event()
+    server.on("tasks/update", wait(go, reply))
+    server.ask("t1", q=APPROVE)
+    first = asyncio.create_task(other.engine.answer(KEY, [other.accept(KEY)]))
+    await server.wait_for(1, "tasks/update")
+    second = asyncio.create_task(asked.engine._answering.deliver(KEY, [asked.question(KEY).id]))
+    await asyncio.sleep(0.1)
+    assert not second.done()
+    go.set()
+    found: list[Delivery] = await asyncio.gather(first, second)
+    assert [one.state for one in found] == [state, state]
+    assert asked.states(KEY) == {"q": stored}
+    if state == "saved":
+        assert {one.failure for one in found} == {"sign-in"}
+    else:
+        assert len(server.updates) == 1
+
+
+async def test_another_program_that_takes_too_long_is_not_waited_for_forever(
+    asked: Inbox, other: Inbox, server: TaskScript
+) -> None:
+    go = asyncio.Event()
+    server.on("tasks/update", wait(go, result({"resultType": "complete"})))
+    first = asyncio.create_task(other.engine.answer(KEY, [other.accept(KEY)]))
+    await server.wait_for(1, "tasks/update")
+    delivery = await asked.engine._answering.deliver(KEY, [asked.question(KEY).id])
+    assert (delivery.state, delivery.failure) == ("saved", None)
+    assert "another program" in (delivery.message or "")
+    go.set()
+    assert (await first).state == "acknowledged"
+
+
+async def test_a_call_that_another_program_goes_on_with_is_waited_for_with_its_outcome(
+    asked: Inbox, other: Inbox, server: TaskScript
+) -> None:
+    server.on("tools/call", result({"resultType": "input_required", "inputRequests": {"q": APPROVE}}))
+    key = (await asked.engine.call("ci", "ask_first", "{}")).key
+    go = asyncio.Event()
+    server.on("tools/call", wait(go, result(DONE)))
+    first = asyncio.create_task(other.engine.answer(key, [other.accept(key)]))
+    await server.wait_for(2, "tools/call")
+    second = asyncio.create_task(asked.engine._answering.deliver(key, [asked.question(key).id]))
+    await asyncio.sleep(0.1)
+    assert not second.done()
+    go.set()
+    for found in await asyncio.gather(first, second):
+        assert found.state == "acknowledged"
+        assert found.outcome is not None
+        assert found.outcome.kind == "complete"
+    assert len(server.of("tools/call")) == 2
+
+
+async def test_who_answered_is_the_user_whom_the_system_knows(
+    asked: Inbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LOGNAME", "ada")
+    later = await Inbox.open(tmp_path, {})
+    await later.engine.answer(KEY, [later.accept(KEY)])
+    assert later.question(KEY).answered_by == "ada"
+    await later.close()
+
+
+async def test_a_process_whose_user_has_no_name_answers_as_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.engine import engine
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 4711")
+
+    monkeypatch.setattr(engine.getpass, "getuser", nameless)
+    assert engine.system_user() == "unknown"
