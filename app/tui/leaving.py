@@ -14,6 +14,9 @@ from app.tui.widgets.inert import say
 if TYPE_CHECKING:
     from app.tui.engine_link import EngineLink
 
+HELD_LONGEST: Final = 3.0
+"""Seconds for a task to come to the screen, at most."""
+
 log = logging.getLogger(__name__)
 
 PATIENCE: Final = 8.0
@@ -31,6 +34,8 @@ class LeavesSafely(App[None]):
         self._was_running = False
         self._leave_anyway = False
         self._redelivered: events.Key | None = None
+        self._held = False
+        self._released_at = 0.0
 
     @property
     def leaving(self) -> bool:
@@ -77,17 +82,37 @@ class LeavesSafely(App[None]):
         await drafts_of(self).save()
         self.exit()
 
+    def hold_keys(self) -> None:
+        """Let no key act until `release_keys`: a task is on its way to the screen, and what is typed for its
+        form must not be a command of the list, nor of another task. Such keys are lost, not kept for later.
+        """
+        self._held = True
+        self.set_timer(HELD_LONGEST, self.release_keys)
+
+    def release_keys(self) -> None:
+        """Let keys act again: what was to have the focus has it."""
+        if self._held:
+            self._held = False
+            self._released_at = events.Event().time
+
     def on_key(self, event: events.Key) -> None:
-        """Bring a letter to the line it was typed for.
+        """Let no letter act that was typed ahead of a change of the focus.
 
         Keys that follow each other within a moment are handed to whatever had the focus before the first of
-        them has opened a line to type in; they would act as commands.
+        them has changed it, and come here when that had no use for them: they would act as commands.
         """
+        if event.key == "escape":
+            self.release_keys()
+        elif self._held or event.time < self._released_at:
+            event.stop()
+            event.prevent_default()
+            return
         focused = self.focused
         if event is self._redelivered or focused is None:
             return
         if focused.check_consume_key(event.key, event.character):
             event.stop()
             event.prevent_default()
-            self._redelivered = again = events.Key(event.key, event.character)
-            focused._forward_event(again)
+            if getattr(focused, "takes_what_follows", False):
+                self._redelivered = again = events.Key(event.key, event.character)
+                focused._forward_event(again)

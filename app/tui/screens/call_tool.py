@@ -188,6 +188,15 @@ class CallScreen(Screen[None]):
         self._list.set_options([Option(_tool_line(self.tools[index])) for index in self._shown])
         self._list.highlighted = 0 if self._shown else None
 
+    def on_key(self, event: events.Key) -> None:
+        """Letters typed on the list find a tool."""
+        if self.focused in (self._list, self._filter) and event.is_printable and self.tools:
+            event.stop()
+            event.prevent_default()
+            self._filter.display = True
+            self.set_focus(self._filter)
+            self._filter._forward_event(events.Key(event.key, event.character))
+
     def on_input_changed(self, event: Input.Changed) -> None:
         """Narrow the list to what is typed above it."""
         if event.input is self._filter:

@@ -304,6 +304,7 @@ class InboxScreen(FilteredScreen):
         key = self._meant()
         if key is None:
             return
+        self.inbox_app.hold_keys()
         if self.is_wide:
             self._pane.enter(key)
             return
@@ -377,4 +378,5 @@ class InboxScreen(FilteredScreen):
         """Go back to the list; from the list or the filter itself, clear the filter."""
         if self.focused is None or self._pane not in self.focused.ancestors:
             self.clear_filter()
+        self._pane.stay()
         self._tasks.focus()

@@ -65,7 +65,7 @@ class ServersScreen(Screen[None]):
         """Lay out the list and what is known of the highlighted server."""
         yield InertLine(joined_line(("Servers", "bold $primary")), id="servers-title")
         yield OptionList(id="servers-list")
-        yield InertText(joined((NO_SERVERS[0], "bold"), "\nPress a to add one."), id="servers-none")
+        yield InertText(id="servers-none")
         with VerticalScroll(id="servers-about", can_focus=False):
             yield InertText(id="servers-report")
         yield KeyBar()
@@ -90,14 +90,16 @@ class ServersScreen(Screen[None]):
     def refresh_servers(self, highlight: str | None = None) -> None:
         """Read the servers file and what is known of each server again; the highlight stays on its server."""
         chosen = highlight or self.chosen
+        nothing = joined((NO_SERVERS[0], "bold"), "\nPress a to add one.")
         file = self.inbox_app.servers_file
         try:
             self._entries = list(file.list()) if file is not None else []
         except ConfigError as error:
             self._entries = []
-            say(self.app, str(error), "error", timeout=10)
+            nothing = joined(("The servers file can't be read.", "bold $text-error"), f"\n{error}")
         lines = self._lines()
         self.set_class(not lines, "-empty")
+        self.query_one("#servers-none", InertText).show(nothing)
         options = self.query_one(OptionList)
         if [str(options.get_option_at_index(i).prompt) for i in range(options.option_count)] != [
             str(line) for line in lines

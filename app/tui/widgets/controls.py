@@ -6,7 +6,7 @@ markup.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -75,6 +75,32 @@ def _line_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+async def _take_key(widget: Widget, event: events.Key, actions: Mapping[str, str]) -> None:
+    action = actions.get(event.key)
+    if action is not None:
+        event.stop()
+        event.prevent_default()
+        await widget.run_action(action)
+
+
+_INLINE_KEYS: Final = {
+    "left": "move(-1)",
+    "up": "move(-1)",
+    "right": "move(1)",
+    "down": "move(1)",
+    "space": "pick",
+    "enter": "pick",
+}
+_LIST_KEYS: Final = {
+    "up": "cursor_up",
+    "down": "cursor_down",
+    "home": "first",
+    "end": "last",
+    "space": "select",
+    "enter": "select",
+}
+
+
 class Picked(Message):
     """A person picked an option."""
 
@@ -135,11 +161,6 @@ class InlineChoice(Widget):
     }
     InlineChoice:focus { background: $surface; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,up", "move(-1)", "Previous", show=False),
-        Binding("right,down", "move(1)", "Next", show=False),
-        Binding("space,enter", "pick", "Pick", show=False),
-    ]
     can_focus = True
 
     chosen: reactive[int | None] = reactive(None)
@@ -168,6 +189,10 @@ class InlineChoice(Widget):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return as many lines as the options take."""
         return max((option.y for option in option_places(self.labels, width)), default=0) + 1
+
+    async def on_key(self, event: events.Key) -> None:
+        """Take the keys here: as bindings, they would act on whatever has the focus by then."""
+        await _take_key(self, event, _INLINE_KEYS)
 
     def on_focus(self) -> None:
         """Show where the arrow keys are."""
@@ -222,6 +247,10 @@ class PickList(OptionList):
         self.several = several
         self._shown = list(range(len(labels)))
         super().__init__(*(Option(self._prompt(index)) for index in self._shown), markup=False, compact=True)
+
+    async def on_key(self, event: events.Key) -> None:
+        """Take the keys here: as bindings, they would act on whatever has the focus by then."""
+        await _take_key(self, event, _LIST_KEYS)
 
     def _prompt(self, index: int) -> Content:
         on = index in self.chosen

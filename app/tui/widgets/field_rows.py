@@ -7,7 +7,7 @@ A row knows four things apart: untouched, cleared, null, and a value. What a tex
 from __future__ import annotations
 
 from enum import Enum
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, Protocol, runtime_checkable
 
 from textual import events
 from textual.app import ComposeResult
@@ -47,6 +47,14 @@ _WORD: Final = Style(underline=True, dim=True)
 
 class RowLabel(InertText):
     """A label, with the words that set a field back or make it null."""
+
+
+@runtime_checkable
+class GoesOn(Protocol):
+    """What holds rows."""
+
+    def go_on(self, row: FieldRow) -> None:
+        """Give the focus to the field below *row*."""
 
 
 class FieldRow(Widget):
@@ -118,7 +126,8 @@ class FieldRow(Widget):
         """Bring the control into view and give it the focus."""
         for widget in self.query("*"):
             if widget.focusable and widget.display:
-                widget.focus()
+                # At once: a key that is typed ahead must not land elsewhere.
+                self.screen.set_focus(widget)
                 return
         self.scroll_visible()
 
@@ -232,6 +241,10 @@ class FieldRow(Widget):
 class TextRow(FieldRow):
     """Text, numbers and dates: a single line, or several where the schema or a paste says so."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go_on", "Next field", show=False, priority=True, id="field.next")
+    ]
+
     def __init__(self, field: Field, state: State = UNTOUCHED) -> None:
         super().__init__(field, state)
         text = self._text()
@@ -307,6 +320,16 @@ class TextRow(FieldRow):
         """Enter goes on to the next field; it never sends anything."""
         event.stop()
         self.post_message(self.Left(self))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enter goes on only from a single line; in several it begins another."""
+        return action != "go_on" or (isinstance(self.control, SafeInput) and self.control.has_focus)
+
+    def action_go_on(self) -> None:
+        """Go on to the next field before the next key is handed out."""
+        form = next((above for above in self.ancestors if isinstance(above, GoesOn)), None)
+        if form is not None:
+            form.go_on(self)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Take each key."""

@@ -16,6 +16,9 @@ from app.tui.widgets.inert import InertLine
 class FilterInput(Input):
     """Where it is typed; Enter and the arrow down go to the list."""
 
+    takes_what_follows: ClassVar[bool] = True
+    """Letters on their way to the list when this is opened are meant for it."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "submit", "To the list", id="filter.down", show=False)
     ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 
@@ -47,6 +48,15 @@ class FormFields(Vertical):
     FormFields { height: auto; }
     FormFields > .whole { color: $text-error; }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # With priority: the app has moved the focus before it hands out the next key, however quickly that
+        # comes. Else what is typed right behind a Tab lands in the field that was left.
+        Binding("tab", "app.focus_next", "Next field", show=False, priority=True, id="form.next"),
+        Binding(
+            "shift+tab", "app.focus_previous", "Field before", show=False, priority=True, id="form.before"
+        ),
+    ]
 
     class Changed(Message):
         """What was typed changed."""
@@ -138,10 +148,14 @@ class FormFields(Vertical):
     def on_field_row_left(self, event: FieldRow.Left) -> None:
         """Go on to the next field; from the last one nowhere, so that Enter alone never reaches a button."""
         event.stop()
-        place = self.rows.index(event.row)
-        for row in self.rows[place + 1 :]:
-            if row.field.kind != "constant":
-                row.focus_control()
+        self.go_on(event.row)
+
+    def go_on(self, row: FieldRow) -> None:
+        """Give the focus to the field below *row*, at once."""
+        place = self.rows.index(row)
+        for below in self.rows[place + 1 :]:
+            if below.field.kind != "constant":
+                below.focus_control()
                 return
 
     def focus_first(self) -> bool:

@@ -42,6 +42,14 @@ def now_ms(node: DOMNode) -> int:
     return int(clock()) if callable(clock) else time.time_ns() // 1_000_000
 
 
+def let_keys_act(node: DOMNode) -> None:
+    """Tell the app that what was to have the focus has it, or will never have it."""
+    release = getattr(node.app, "release_keys", None)
+    if callable(release):
+        # Behind the change of the focus itself, which takes the same way.
+        node.app.call_later(release)
+
+
 def is_alive(widget: Widget) -> bool:
     """Say whether *widget* is still somewhere on a screen: work that it began may end after it has gone."""
     if not (widget.is_running and widget.is_attached):

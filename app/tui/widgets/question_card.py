@@ -23,7 +23,7 @@ from app.engine.commands import Answer, Delivery, Engine, EngineError
 from app.text import inert_line
 from app.tui.messages import Answered
 from app.tui.widgets.drafts import drafts_of
-from app.tui.widgets.host import host_of, in_background, is_alive
+from app.tui.widgets.host import host_of, in_background, is_alive, let_keys_act
 from app.tui.widgets.inert import InertText, cell, content, say
 from storage.records import QuestionRecord
 
@@ -95,6 +95,9 @@ class QuestionCard(Vertical):
             super().__init__()
             self.card = card
 
+    class Unanswered(Message):
+        """An answer did not get through: how the question stands now is to be read again."""
+
     def __init__(self, question: QuestionRecord, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self.question = question
@@ -164,12 +167,14 @@ class QuestionCard(Vertical):
         self._show_notices()
         if self._focus_wanted:
             self.focus_form()
+            let_keys_act(self)
 
     def begin(self) -> None:
         """Give the focus to the form, as soon as it is there."""
         self._focus_wanted = not self.is_mounted
         if self.is_mounted:
             self.focus_form()
+            let_keys_act(self)
 
     def limit_height(self, rows: int) -> None:
         """Let the body scroll inside the card, so that its buttons stay in reach; *rows* for all of it."""
@@ -305,7 +310,9 @@ class QuestionCard(Vertical):
             delivery = await engine.answer(question.task, [Answer(question, action, content_json)])
         except EngineError as error:
             self._failed(error)
-            if not is_alive(self):
+            if is_alive(self):
+                self.post_message(self.Unanswered())
+            else:
                 say(app, f"{question.task.server}: {error.message}", "error")
             return
         if delivery.state not in ("refused", "withdrawn"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.containers import Container, VerticalScroll
 from textual.timer import Timer
 
+from app.tui.widgets.host import let_keys_act
 from app.tui.widgets.inert import say
 from storage.errors import StorageError
 from storage.records import TaskKey
@@ -43,10 +44,17 @@ class TaskPane(Container):
 
     def follow(self, key: TaskKey | None) -> None:
         """Show a task once the highlight has rested on it for a moment."""
+        if self._enter and key != self._wanted:
+            self.stay()
         self._wanted = key
         if self._settle is not None:
             self._settle.stop()
         self._settle = self.set_timer(SETTLE, self._show)
+
+    def stay(self) -> None:
+        """Give up what `enter` began: the person has gone elsewhere."""
+        self._enter = False
+        let_keys_act(self)
 
     def enter(self, key: TaskKey | None) -> None:
         """Show a task now and give its first open question (or itself) the focus."""
@@ -85,6 +93,7 @@ class TaskPane(Container):
         try:
             self._view.show(self._wanted)
         except StorageError as error:
+            self.stay()
             say(self.app, f"The store can't be read: {error}", "error")
             return
         if self._enter:

@@ -21,7 +21,7 @@ from app.tui.messages import Answered, ArchiveRequested, CancelRequested, Refres
 from app.tui.widgets.answered_view import AnsweredView, StuckAnswer
 from app.tui.widgets.cards import make_card
 from app.tui.widgets.drafts import drafts_of
-from app.tui.widgets.host import host_of, in_background, now_ms
+from app.tui.widgets.host import host_of, in_background, let_keys_act, now_ms
 from app.tui.widgets.inert import InertText, content, say
 from app.tui.widgets.overview import Overview
 from app.tui.widgets.question_card import QuestionCard
@@ -247,6 +247,11 @@ class TaskView(Widget):
         self._drop(event.card.question.id)
         self.refresh_task()
 
+    def on_question_card_unanswered(self, event: QuestionCard.Unanswered) -> None:
+        """Another may have answered it meanwhile."""
+        event.stop()
+        self.refresh_task()
+
     def on_answered(self, event: Answered) -> None:
         """Show at once what became of it; the app hears it, too."""
         if self._record is not None and event.question_id in self._cards:
@@ -275,6 +280,7 @@ class TaskView(Widget):
             if card.phase == "asking":
                 card.begin()
                 return True
+        let_keys_act(self)
         return False
 
     def focus_first(self) -> None:
