@@ -1,7 +1,9 @@
 """Pure: what each turn of a call's life writes. Each function returns a decision for the store to apply.
 
 A call uses the words of a task's status for what we know of it: ``working`` while it is being sent,
-``input_required`` while it waits for answers, then how it ended.
+``input_required`` while it waits for answers, then how it ended. Its owner is the program that sends it, or
+pauses before it repeats a call that was asked nothing (``input_required``, then). As long as there is one,
+dead or alive, no other program sends it.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ def became(task: TaskKey, handle: CreateTaskResult) -> Decide:
 
     def decide(call: TaskRecord, _: Questions) -> TaskWrites:
         new = NewTask(task, "task", call.method, call.tool, call.params_json, state=handle_state(handle))
-        return TaskWrites(became=new, events=(event("task_created", {"taskId": task.id}),))
+        facts = (event("task_created", {"taskId": task.id}),)
+        return TaskWrites(became=new, events=facts, unarchive=True)
 
     return decide
 
@@ -128,7 +131,8 @@ def asked(reply: InputRequiredResult) -> Decide:
         if not new:
             facts.append(event("call_to_be_repeated", {"round": number}))
         changes = _closing(questions)
-        return TaskWrites(state, new, changes, tuple(facts), owner="", unarchive=bool(new))
+        owner = "" if new else None  # who was asked nothing goes on with the call after a pause
+        return TaskWrites(state, new, changes, tuple(facts), owner=owner, unarchive=bool(new))
 
     return decide
 
@@ -160,17 +164,37 @@ def requeued(words: str) -> Decide:
     return decide
 
 
-def unknown(reason: str, *, owner: str | None = None) -> Decide:
+def unknown(reason: str) -> Decide:
     """The call was sent and nobody knows what came of it; only a person repeats it.
 
-    With *owner*: only while that program is still named as its sender.
+    Its answers stay as sent as they are: nothing delivers those of a call that is lost.
     """
 
     def decide(call: TaskRecord, _: Questions) -> TaskWrites:
-        if owner is not None and call.owner != owner:
-            return TaskWrites()
         state = replace(call.state, tracking="lost", reason=reason, problem=None)
-        return TaskWrites(state, events=(event("call_outcome_unknown", {"reason": reason}),), owner="")
+        facts = (event("call_outcome_unknown", {"reason": reason}),)
+        return TaskWrites(state, events=facts, owner="", unarchive=True)
+
+    return decide
+
+
+def left(owner: str) -> Decide:
+    """The program *owner* died with the call in its hands: it goes on where it provably was not in flight,
+    and is unknown everywhere else.
+
+    The call is taken first, then its round's answers, then it is sent: an answer that waits still, or a pause
+    between two rounds, says that it had not come to that.
+    """
+
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
+        if call.owner != owner or call.state.tracking != "active":
+            return TaskWrites(owner="") if call.owner == owner else TaskWrites()
+        asked = [q for q in questions if q.round == call.state.round]
+        if call.state.status != "input_required" and not any(q.state == "queued" for q in asked):
+            reason = "Outcome unknown: the program ended after the call was sent, before its reply came."
+            return unknown(reason)(call, questions)
+        state = replace(call.state, status="input_required")
+        return TaskWrites(state, events=(event("call_left_waiting"),), owner="")
 
     return decide
 
@@ -188,13 +212,26 @@ def repeated(owner: str, is_dead: IsDead) -> Decide:
     return decide
 
 
-def went_on(owner: str, number: int, is_dead: IsDead) -> Decide:
-    """The call is sent with the answers of round *number*. Raises `EngineError` where it is not its turn."""
+def went_on(owner: str, number: int, is_dead: IsDead, *, paused: bool = False) -> Decide:
+    """The call is sent with the answers of round *number*. Raises `EngineError` where it is not its turn.
 
-    def decide(call: TaskRecord, _: Questions) -> TaskWrites:
-        _refuse_if_in_flight(call, is_dead)
+    *paused*: *owner* has the call already, and its pause is over. Any other owner keeps it, a dead one, too:
+    what it sent may have arrived, and only a person repeats that.
+    """
+
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
         if call.state.tracking != "active" or call.state.round != number:
             raise EngineError("closed", f"{call.key.id} is not waiting for these answers any more.")
+        taken = [
+            q
+            for q in questions
+            if q.round == number
+            and q.state == "sent"
+            and q.owner not in (None, owner)
+            and not is_dead(q.owner)
+        ]
+        if call.owner != (owner if paused else None) or taken:
+            raise EngineError("invalid", f"Another program has {call.key.id} in hand.")
         state = replace(call.state, status="working", problem=None)
         return TaskWrites(state, events=(event("call_went_on", {"round": number}),), owner=owner)
 
@@ -217,7 +254,8 @@ def given_up(is_dead: IsDead) -> Decide:
 
 
 def _refuse_if_in_flight(call: TaskRecord, is_dead: IsDead) -> None:
-    if call.owner is not None and not is_dead(call.owner):
+    is_paused = call.state.status == "input_required"
+    if call.owner is not None and not is_paused and not is_dead(call.owner):
         raise EngineError(
             "invalid", f"{call.key.id} is being sent to {call.key.server} right now; wait for its reply."
         )

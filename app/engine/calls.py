@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -41,7 +42,7 @@ from storage.async_store import AsyncStore
 from storage.errors import UnknownTask
 from storage.presence import Presence
 from storage.reader import StoreReader
-from storage.records import NewTask, QuestionRecord, TaskKey, TaskRecord, TaskState
+from storage.records import NewTask, QuestionRecord, Section, TaskKey, TaskRecord, TaskState
 
 PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Before repeating a call that was asked nothing; the last one stands for all that follow."""
@@ -60,6 +61,10 @@ class Waiting:
 
     message: str
     is_elsewhere: bool = False
+
+
+_ELSEWHERE: Final = Waiting("Another program goes on with it.", is_elsewhere=True)
+_WAITING_IN: Final[tuple[Section, ...]] = ("running", "archived")
 
 
 class Calls:
@@ -92,7 +97,7 @@ class Calls:
         self, server: str, tool: str, arguments_json: str, on_progress: OnProgress | None
     ) -> CallOutcome:
         """Call a tool for the first time; raises `EngineError` where nothing can have happened."""
-        self._servers.check(server)
+        await self._servers.check(server)
         key = TaskKey(server, f"call-{self._token()}")
         params = to_json({"name": tool, "arguments": RawJSON(arguments_json)})
         state = TaskState(status="working", created_at=self._clock.now())
@@ -103,11 +108,14 @@ class Calls:
 
     async def again(self, key: TaskKey) -> CallOutcome:
         """Repeat a call whose outcome is unknown, because a person decided to."""
-        self._servers.check(key.server)
-        await self._own(key, call_writes.repeated(self._presence.owner, self._presence.is_dead))
-        record = self._record(key)
-        given = [q for q in self._round(key, record.state.round) if q.response_json is not None]
-        return await self._send(key, given, "unknown", None)
+        await self._servers.check(key.server)
+        async with self._observer.lock(key):
+            await self._own(key, call_writes.repeated(self._presence.owner, self._presence.is_dead))
+            given = self._round(key, self._record(key).state.round)
+            # Whoever sent them before: the call was unknown, so nobody sends it, and now it is ours.
+            await self._store.claim([q.id for q in given], owner=self._presence.owner, dead=lambda _: True)
+            sending = self._begin(key, given, "unknown")
+        return await asyncio.shield(sending)
 
     async def go_on(self, key: TaskKey) -> CallOutcome | Waiting:
         """Repeat a call with its round's answers, once every question has one; raises `EngineError`.
@@ -121,11 +129,16 @@ class Calls:
                 held_back = await self._claim_round(key, record)
                 if held_back is not None:
                     return held_back
-                given = self._round(key, record.state.round)
-                sending = asyncio.ensure_future(self._send(key, given, "requeue", None))
-                self._sending[key] = sending
-                sending.add_done_callback(lambda _: self._sending.pop(key, None))
+                sending = self._begin(key, self._round(key, record.state.round), "requeue")
         return await asyncio.shield(sending)
+
+    def _begin(
+        self, key: TaskKey, given: Sequence[QuestionRecord], unsent: Unsent
+    ) -> asyncio.Future[CallOutcome]:
+        sending = asyncio.ensure_future(self._send(key, given, unsent, None))
+        self._sending[key] = sending
+        sending.add_done_callback(lambda _: self._sending.pop(key, None))
+        return sending
 
     async def stop(self) -> None:
         """Stop waiting for replies; the calls that were under way are unknown then."""
@@ -143,32 +156,44 @@ class Calls:
         if left:
             keys = ", ".join(inert_line(q.key, 80) for q in left[:5])
             return Waiting(f"Saved; the call goes on once the rest is answered: {keys}.")
-        self._servers.check(key.server)
-        owner = self._presence.owner
-        ids = [q.id for q in asked]
+        if record.owner is not None:
+            return _ELSEWHERE
+        await self._servers.check(key.server)
+        owner, ids = self._presence.owner, [q.id for q in asked]
+        # First the call, then its answers: whoever has the call is the one that may take them.
+        try:
+            await self._own(key, call_writes.went_on(owner, record.state.round, self._presence.is_dead))
+        except EngineError:
+            return _ELSEWHERE
         taken = await self._store.claim(ids, owner=owner, dead=self._presence.is_dead)
-        if set(taken) == set(ids):
-            try:
-                await self._own(key, call_writes.went_on(owner, record.state.round, self._presence.is_dead))
-            except EngineError:
-                pass
-            else:
-                return None
+        now = {q.id: q for q in self._round(key, record.state.round)}
+        if all(one in now and now[one].owner == owner for one in ids):
+            return None
         await self._store.release(taken, owner)
-        return Waiting("Another program goes on with it.", is_elsewhere=True)
+        await self._change(key, call_writes.left(owner))
+        return _ELSEWHERE
 
     async def give_up(self, key: TaskKey) -> None:
         """End a call here; nothing is sent. Raises `EngineError` while it is being sent."""
         await self._own(key, call_writes.given_up(self._presence.is_dead))
 
     async def recover(self) -> None:
-        """Mark the calls that were in flight when their program ended: their outcome is unknown."""
+        """Take the calls out of the hands of programs that died: those in flight then are unknown."""
         for call in self._reader.calls_in_flight():
             if call.owner is not None and self._presence.is_dead(call.owner):
-                reason = "Outcome unknown: the program ended after the call was sent, before its reply came."
-                await self._observer.change(
-                    call.key, call_writes.unknown(reason, owner=call.owner), durable=True
-                )
+                with suppress(UnknownTask):  # forgotten, or another program was quicker
+                    await self._change(call.key, call_writes.left(call.owner))
+
+    def to_be_repeated(self) -> list[TaskKey]:
+        """Return the calls that were asked nothing more and are in nobody's hands."""
+        found = []
+        for section in _WAITING_IN:
+            for row in self._reader.list_rows(section=section, status="input_required"):
+                if row.kind == "call" and not row.open_questions and row.state.tracking == "active":
+                    record = self._reader.task(row.key)
+                    if record is not None and record.owner is None:
+                        found.append(row.key)
+        return found
 
     async def _send(
         self, key: TaskKey, given: Sequence[QuestionRecord], unsent: Unsent, on_progress: OnProgress | None
@@ -189,7 +214,7 @@ class Calls:
                 return outcome
             await self._clock.wait(asyncio.Event(), PAUSES_S[min(pause, len(PAUSES_S) - 1)])
             owner, number = self._presence.owner, record.state.round + 1
-            await self._own(key, call_writes.went_on(owner, number, self._presence.is_dead))
+            await self._own(key, call_writes.went_on(owner, number, self._presence.is_dead, paused=True))
             given, unsent = (), "requeue"
         raise AssertionError("the rounds are bounded where they are stored")
 

@@ -194,7 +194,7 @@ class InboxEngine:
         state = (
             TaskState() if handle_json is None else call_writes.handle_state(handle_of(handle_json, task_id))
         )
-        self._servers.check(server)
+        await self._servers.check(server)
         try:
             found = await self._servers.request(server, lambda client: client.get_task(task_id))
         except ServerError as error:

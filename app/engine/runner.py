@@ -81,9 +81,12 @@ class Runner:
                     if self._servers.stamp() != stamp:
                         stamp = self._servers.stamp()
                         await self._reload_if_usable()
-                    if changed or self._clock.elapsed() - swept >= SWEEP_S:
+                    is_due = self._clock.elapsed() - swept >= SWEEP_S
+                    if is_due:
                         swept = self._clock.elapsed()
-                        await self._sweep()
+                        await self._take_over()
+                    if changed or is_due:
+                        self._sweep()
                 except StoreBusy as error:
                     log.warning("The store is busy, and is tried again: %s", error)
                 await self._clock.wait(self._nudged, FOLLOW_S)
@@ -148,10 +151,6 @@ class Runner:
             self._watch(row.key, first_pause=number * SPREAD_S)
             if number % 50 == 49:
                 await asyncio.sleep(0)  # a screen that is being drawn goes first
-        waiting = self._reader.list_rows(status="input_required")
-        for row in waiting:
-            if row.kind == "call" and not row.open_questions and row.state.tracking == "active":
-                self._start(("deliver", row.key), self._go_on(row.key))
 
     def _watch(self, key: TaskKey, *, first_pause: float = 0.0) -> None:
         if key in self._watches:
@@ -199,17 +198,25 @@ class Runner:
             self._feed.add(server=name)
         return newest, changed
 
-    async def _sweep(self) -> None:
+    async def _take_over(self) -> None:
+        """Take up the calls that other programs left behind."""
+        await self._calls.recover()
+        for key in self._calls.to_be_repeated():
+            if self._is_due(key):
+                self._start(("deliver", key), self._go_on(key))
+
+    def _sweep(self) -> None:
         """Start the deliveries that are due."""
-        now = self._clock.elapsed()
         for key in _tasks_of(q for q in self._reader.pending_answers() if self._outbox.is_ours(q)):
-            if self._not_before.get(key, now) > now:
-                continue
             record = self._reader.task(key)
-            if record is not None and record.key == key and record.state.tracking == "active":
+            if record is None or record.key != key or record.state.tracking != "active":
+                continue
+            if record.owner is None and self._is_due(key):  # a call in somebody's hands is left there
                 work = self._go_on(key) if record.kind == "call" else self._deliver(key)
                 self._start(("deliver", key), work)
-        await self._calls.recover()
+
+    def _is_due(self, key: TaskKey) -> bool:
+        return self._not_before.get(key, float("-inf")) <= self._clock.elapsed()
 
     async def _deliver(self, key: TaskKey) -> None:
         try:

@@ -74,9 +74,9 @@ class Servers:
         """Return the names in the servers file. Raises `ConfigError`."""
         return set(self._file.entries())
 
-    def check(self, name: str) -> None:
+    async def check(self, name: str) -> None:
         """Raise `EngineError` unless *name* is a server that can be connected to as far as the file says."""
-        self._opened(name)
+        await self._usable(name)
 
     async def request(
         self, name: str, ask: Callable[[McpClient], Awaitable[T]], *, counted: bool = True
@@ -85,7 +85,7 @@ class Servers:
 
         *counted* requests wait for one of the server's slots.
         """
-        opened = self._opened(name)
+        opened = await self._usable(name)
         async with AsyncExitStack() as stack:
             if counted:
                 await stack.enter_async_context(opened.slots)
@@ -141,6 +141,19 @@ class Servers:
             return connection(self._file.path, name, self._environ) != opened.connection
         except ConfigError:
             return True
+
+    async def _usable(self, name: str) -> _Open:
+        try:
+            return self._opened(name)
+        except EngineError as error:
+            old = self._record(name)
+            if error.failure == "invalid" and (old.state, old.message) != ("faulty", error.message):
+                now = self._clock.now()
+                since = old.since if old.state == "faulty" else now
+                await self._keep(
+                    replace(old, state="faulty", message=error.message, since=since, checked_at=now)
+                )
+            raise
 
     def _opened(self, name: str) -> _Open:
         if name not in self._open:

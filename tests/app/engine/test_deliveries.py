@@ -13,6 +13,7 @@ from fakes.mcp_server import drop, error, http_reply, result, wait
 from fakes.task_script import APPROVE, TaskScript
 
 from app.engine.commands import Delivery
+from app.engine.engine import system_user
 from storage.records import TaskKey
 
 KEY = TaskKey("ci", "t1")
@@ -158,10 +159,8 @@ async def test_who_answered_is_the_user_whom_the_system_knows(
 
 
 async def test_a_process_whose_user_has_no_name_answers_as_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.engine import engine
-
     def nameless() -> str:
         raise KeyError("getpwuid(): uid not found: 4711")
 
-    monkeypatch.setattr(engine.getpass, "getuser", nameless)
-    assert engine.system_user() == "unknown"
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert system_user() == "unknown"
