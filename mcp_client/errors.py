@@ -27,15 +27,15 @@ INTERNAL_ERROR: Final = -32603
 
 _MODERN: Final = frozenset(
     {
-        *(HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION),
-        *(
-            METHOD_NOT_FOUND,
-            INVALID_PARAMS,
-            INTERNAL_ERROR,
-        ),  # this revision's servers send these with 400, too
+        HEADER_MISMATCH,
+        MISSING_CAPABILITY,
+        UNSUPPORTED_VERSION,
+        METHOD_NOT_FOUND,
+        INVALID_PARAMS,
+        INTERNAL_ERROR,
     }
 )
-"""What with HTTP 400 says nothing against a server of this revision."""
+"""Codes that servers of this revision send with HTTP 400, too; any other one comes from an older server."""
 
 
 class McpError(Exception):
