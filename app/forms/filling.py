@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from app.forms import choosing
 from app.forms.formats import format_problem
 from app.forms.jsonvalues import (
+    NO_NUMBER,
     Malformed,
     decode,
     encode,
@@ -102,7 +103,12 @@ def _one(field: Field, text: str) -> Any:
         case "text":
             return text
         case "integer" | "number":
-            number = parse_number(text)
+            try:
+                number = parse_number(text)
+            except Malformed as error:
+                if field.kind == "integer" and str(error) == NO_NUMBER:
+                    raise Refused("not a whole number (digits alone)") from None
+                raise
             if field.kind == "integer" and not isinstance(number, int):
                 raise Refused("not a whole number")
             return number

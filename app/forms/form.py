@@ -8,7 +8,7 @@ from dataclasses import field as member
 from typing import Any
 
 from app.forms.choosing import choice_for
-from app.forms.filling import Refused, value_of
+from app.forms.filling import Refused, value_of, value_problem
 from app.forms.jsonvalues import Malformed, decode, encode, normal
 from app.forms.judge import Judge
 from app.forms.model import ABSENT, Absent, Entry, Field, Filled
@@ -68,7 +68,22 @@ class Form:
             return self._filled({}, {"": str(error)})
         if not isinstance(content, dict):
             return self._filled({}, {"": "a JSON object is expected"})
-        return self._filled(content, self._named(self.judge.whole_problems(content)))
+        problems = self.judge.whole_problems(content)
+        errors = {name: inert_line(why) for name, why in problems.items()}
+        if errors and not self.whole:
+            # One validation looks at so many errors only; a refused content is told of field by field.
+            for field in self.fields:
+                if field.name in errors:
+                    continue
+                if field.name not in content:
+                    problem = "required here" if field.required else None
+                elif field.judged or field.kind == "json":
+                    continue  # a validation of its own for each would take too long
+                else:
+                    problem = value_problem(field, content[field.name], self.judge)
+                if problem is not None:
+                    errors[field.name] = inert_line(problem)
+        return self._filled(content, errors)
 
     def _filled(self, content: dict[str, Any], errors: dict[str, str]) -> Filled:
         if self.judged and not self.whole and not errors:

@@ -37,6 +37,9 @@ class Malformed(Exception):
     """A text is not what it should be; the message is for the person who typed it."""
 
 
+NO_NUMBER: Final = "not a number (digits, with . for decimals)"
+
+
 def parse_number(text: str) -> int | Decimal:
     """Return the number that *text* is in JSON's grammar, exactly; white space around it is allowed.
 
@@ -48,7 +51,7 @@ def parse_number(text: str) -> int | Decimal:
         raise Malformed(f"a number of more than {MAX_DIGITS} characters is too long")
     match = _NUMBER.fullmatch(text)
     if match is None:
-        raise Malformed("not a number (digits, with . for decimals)")
+        raise Malformed(NO_NUMBER)
     if match.group(1) is None and match.group(2) is None:
         return int(text)
     exponent = match.group(2)

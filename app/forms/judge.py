@@ -26,8 +26,8 @@ MAX_STEPS: Final = 50_000
 MAX_ERRORS: Final = 20
 """Errors looked at in one validation."""
 
-_Problem = tuple[list[str | int], str, str | None]
-"""Where inside, what is wrong, and the name whose absence is wrong."""
+_Problem = tuple[list[str | int], str, list[str], list[str]]
+"""Where inside, what is wrong, the names whose absence is wrong, and those whose presence is."""
 
 _UNSURE: Final = frozenset(("not", "if", "then", "else", "oneOf", "contains", "minContains", "maxContains"))
 """Keywords that may fail because something inside them passed."""
@@ -68,16 +68,20 @@ class Judge:
 
     def problem(self, value: Any, node: Any = True) -> str | None:
         """Say in what way *value* breaks *node*, a subschema of the schema; the message says where inside."""
-        return next((_located(path, message) for path, message, _ in self._problems(value, node)), None)
+        return next((_located(path, message) for path, message, *_ in self._problems(value, node)), None)
 
     def whole_problems(self, content: Mapping[str, Any]) -> dict[str, str]:
         """Return what the whole schema complains about, by field (``""``: none in particular)."""
         found: dict[str, str] = {}
-        for path, message, missing in self._problems(content, self._schema.root):
+        for path, message, missing, strangers in self._problems(content, self._schema.root):
             if path and isinstance(path[0], str):
                 found.setdefault(path[0], _located(path[1:], message))
-            elif missing is not None:
-                found.setdefault(missing, "required here")
+            elif missing:
+                for name in missing:
+                    found.setdefault(name, "required here")
+            elif strangers and not path:
+                for name in strangers:
+                    found.setdefault(name, "there is no such field")
             else:
                 found.setdefault("", message)
         return found
@@ -85,7 +89,7 @@ class Judge:
     def _problems(self, value: Any, node: Any) -> list[_Problem]:
         problem = _number_inside(value)
         if problem is not None:
-            return [([], problem, None)]
+            return [([], problem, [], [])]
         if node is True or node == {}:
             return []
         if self._validator is None:
@@ -97,14 +101,17 @@ class Judge:
         try:
             errors = list(islice(self._validator.descend(value, node), MAX_ERRORS))
         except (_TooMuch, RecursionError):
-            return [([], "too complex to be checked here", None)]
+            return [([], "too complex to be checked here", [], [])]
         finally:
             _account.reset(token)
         if account.unsure:
             errors = [error for error in errors if not _UNSURE & set(error.absolute_schema_path)]
         # What a union says is the least telling.
         errors.sort(key=lambda error: error.validator in ("anyOf", "oneOf"))
-        return [(list(error.absolute_path), _wording(error), _missing(error)) for error in errors]
+        return [
+            (list(error.absolute_path), _wording(error), _missing(error), _strangers(error))
+            for error in errors
+        ]
 
 
 def _number_inside(value: Any) -> str | None:
@@ -131,19 +138,32 @@ def _where(path: list[str | int]) -> str:
     return inert_line(text, 200)
 
 
-def _missing(error: Any) -> str | None:
-    """Return the name whose absence is the error."""
+def _missing(error: Any) -> list[str]:
+    """Return the names in the content whose absence is the error."""
     if error.absolute_path or not isinstance(error.instance, Mapping):
-        return None
+        return []
+    needed: list[str] = []
     if error.validator == "required":
-        return next((name for name in error.validator_value if name not in error.instance), None)
-    if error.validator in ("dependentRequired", "dependencies"):
-        for name, needed in error.validator_value.items():
-            if name in error.instance and isinstance(needed, list):
-                for other in needed:
-                    if other not in error.instance:
-                        return str(other)
-    return None
+        needed = error.validator_value
+    elif error.validator in ("dependentRequired", "dependencies"):
+        for name, names in error.validator_value.items():
+            if name in error.instance and isinstance(names, list):
+                needed += (str(other) for other in names)
+    return [name for name in needed if name not in error.instance]
+
+
+def _strangers(error: Any) -> list[str]:
+    """Return the names in the content that its schema does not admit, where that is the error."""
+    if error.validator != "additionalProperties" or error.validator_value is not False:
+        return []
+    if error.absolute_path or not isinstance(error.instance, Mapping):
+        return []
+    known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", {})
+    return [
+        name
+        for name in error.instance
+        if name not in known and not any(found(pattern, name) for pattern in patterns)
+    ][:MAX_ERRORS]
 
 
 def _wording(error: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -322,3 +323,46 @@ def test_properties_that_are_none_are_left_out(properties: Any) -> None:
     form = read_form({"type": "object", "properties": properties})
     assert form.fields == ()
     assert form.warnings
+
+
+def test_content_given_as_json_is_refused_name_by_name() -> None:
+    schema = {
+        "type": "object",
+        "required": ["a", "b", "c"],
+        "additionalProperties": False,
+        "properties": {
+            "a": {"type": "string"},
+            "b": {"type": "integer", "maximum": 3},
+            "c": {"type": "boolean"},
+            "d": {"type": "string", "maxLength": 2},
+        },
+    }
+    errors = read_form(schema).fill_json('{"b": 4, "d": "long", "x": 1, "y": 2}').errors
+    assert errors == {
+        "a": "required here",
+        "b": errors["b"],
+        "c": "required here",
+        "d": errors["d"],
+        "x": "there is no such field",
+        "y": "there is no such field",
+    }
+
+
+def test_more_missing_fields_than_one_validation_looks_at_are_all_named() -> None:
+    names = [f"f{number:02}" for number in range(50)]
+    properties = {name: {"type": "integer", "minimum": 1} for name in names}
+    form = read_form({"type": "object", "required": names, "properties": properties})
+    assert list(form.fill_json("{}").errors) == names
+    assert sorted(form.fill_json(json.dumps(dict.fromkeys(names, 0))).errors) == names
+
+
+def test_names_that_a_pattern_admits_are_no_strangers() -> None:
+    schema = {"type": "object", "patternProperties": {"^x-": {}}, "additionalProperties": False}
+    assert set(read_form(schema).fill_json('{"x-a": 1, "y": 2}').errors) == {"y"}
+
+
+def test_a_text_in_a_field_for_whole_numbers_is_told_of_whole_numbers() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}
+    errors = read_form(schema).fill({"n": "three", "x": "three"}).errors
+    assert errors["n"] == "not a whole number (digits alone)"
+    assert "decimals" in errors["x"]
