@@ -188,9 +188,13 @@ def connection(path: Path, name: str, environ: Mapping[str, str] = os.environ) -
 
 def check_name(name: str) -> None:
     """Raise `ConfigError` unless *name* can name a server: 1 to 64 characters, without "/" and white
-    space."""
+    space, and not beginning like an option."""
     if not 1 <= len(name) <= NAME_LIMIT:
         raise ConfigError(f"A server's name has 1 to {NAME_LIMIT} characters, this one {len(name)}.")
+    if name.startswith("-"):
+        raise ConfigError(
+            f'A server\'s name does not begin with "-", as an option does: {inert_line(name)!r}.'
+        )
     if "/" in name or any(c.isspace() for c in name) or not name.isprintable() or not is_inert(name):
         raise ConfigError(
             f"A server's name has no \"/\", white space or control characters: {inert_line(name)!r} won't do."

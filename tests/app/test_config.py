@@ -144,7 +144,7 @@ def test_a_plain_name_is_accepted(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "x" * 65, "a/b", "a b", "a\tb", "a\x1bb", "a\u202eb", "a\u00a0b", "\ud800"]
+    "name", ["", "x" * 65, "a/b", "a b", "a\tb", "a\x1bb", "a\u202eb", "a\u00a0b", "\ud800", "-a", "--help"]
 )
 def test_a_name_that_could_not_stand_in_a_task_s_address_is_refused(name: str) -> None:
     with pytest.raises(ConfigError):
