@@ -105,10 +105,10 @@ def _become(connection: Connection, call: int, stored: TaskRecord, writes: TaskW
         raise StorageError(f"{stored.key} can't become {new.key}, which is a call")
     else:
         log(connection, NewEvent("changed", json.dumps({"fields": ["origin"]})), now, *new.key)
-    archived_at = None if writes.unarchive else stored.archived_at
+    # A server that began the task is new activity: it comes back, wherever it or its call was put away.
     connection.run(
-        "UPDATE tasks SET origin_call = coalesce(origin_call, ?), archived_at = ? WHERE number = ?",
-        (stored.key.id, archived_at, number),
+        "UPDATE tasks SET origin_call = coalesce(origin_call, ?), archived_at = NULL WHERE number = ?",
+        (stored.key.id, number),
     )
     rows.replace_in_list(connection, number)
     connection.run("UPDATE tasks SET became = ?, owner = NULL WHERE number = ?", (number, call))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from app.engine.commands import Changes
@@ -12,14 +11,12 @@ from storage.records import TaskKey
 INTERVAL = 0.05
 """Seconds between two tellings at the least: a screen can't show more than about twenty changes a second."""
 
-log = logging.getLogger(__name__)
-
 
 class ChangeFeed:
     """Collects changed keys and tells them to its listeners; the first at once, the following together.
 
-    All methods are called on the event loop's thread. A listener that raises is logged and does not keep the
-    others from hearing.
+    All methods are called on the event loop's thread. A listener that raises is reported by the event loop,
+    and does not keep the others from hearing.
     """
 
     def __init__(self, interval: float = INTERVAL) -> None:
@@ -61,8 +58,11 @@ class ChangeFeed:
         changes = Changes(frozenset(self._tasks), frozenset(self._servers))
         self._tasks.clear()
         self._servers.clear()
-        for listener in tuple(self._listeners.values()):
-            try:
-                listener(changes)
-            except Exception:
-                log.exception("A listener of the change feed failed")
+        for token in tuple(self._listeners):
+            # Each in a turn of its own: the event loop reports one that raises, and goes on with the next.
+            asyncio.get_running_loop().call_soon(self._tell_one, token, changes)
+
+    def _tell_one(self, token: object, changes: Changes) -> None:
+        listener = self._listeners.get(token)
+        if listener is not None:
+            listener(changes)

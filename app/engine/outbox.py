@@ -228,7 +228,8 @@ def _cancel_acknowledged(now: int) -> Decide:
 def _cancel_refused(reason: str) -> Decide:
     def decide(task: TaskRecord, _: tuple[QuestionRecord, ...]) -> TaskWrites:
         state = replace(task.state, cancel_requested_at=None, cancel_acknowledged_at=None)
-        return TaskWrites(state=state, events=(event("cancel_refused", {"reason": reason}),))
+        facts = (event("cancel_refused", {"reason": reason}),)
+        return TaskWrites(state=state, events=facts, unarchive=True)
 
     return decide
 

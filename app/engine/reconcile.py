@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from app.engine.observed import ANSWERABLE, Observed, to_json
+from app.engine.observed import Observed, to_json
 from app.text import duration, inert_line
 from storage.records import (
     NewEvent,
@@ -31,6 +31,18 @@ STILL_ASKED_MOST: Final = 10
 VERSIONS_PER_KEY: Final = 20
 """Contents of one key that are taken in; a server that asks anew at every look is stopped here."""
 QUESTIONS_PER_TASK: Final = 500
+
+NEWS: Final = frozenset(
+    {
+        "question_asked",
+        "question_reopened",
+        "question_still_asked",
+        "question_asked_again",
+        "task_found_again",
+    }
+)
+"""Facts that bring a task back from the archive. Progress and a server that is away do not: a person puts a
+task away to see no more of those."""
 
 FAULT_REUSED: Final = "The server had used this key for another question."
 FAULT_ASKED_AGAIN: Final = "The server asks this again after it had taken the answer."
@@ -61,7 +73,9 @@ def reconcile(task: TaskRecord, questions: Sequence[QuestionRecord], seen: Obser
         new_questions=tuple(new),
         question_changes=tuple(changes),
         events=tuple(events),
-        unarchive=bool(new) or seen.is_terminal or any(change.state == "open" for change in changes),
+        unarchive=seen.is_terminal
+        or any(fact.kind in NEWS for fact in events)
+        or (problem is not None and problem != task.state.problem),  # it asks what can't be read
     )
 
 
@@ -87,6 +101,7 @@ def lost(
         state=replace(task.state, tracking="lost", reason=reason, problem=None),
         question_changes=tuple(closed),
         events=(event("task_lost", {"reason": reason}),),
+        unarchive=True,
     )
 
 
@@ -222,13 +237,3 @@ def _state_events(old: TaskState, new: TaskState) -> Iterable[NewEvent]:
     if old.problem != new.problem:
         kind = "problem_met" if new.problem else "problem_over"
         yield event(kind, {"problem": new.problem})
-
-
-def unanswerable(question: QuestionRecord) -> str | None:
-    """Return why this installation does not answer *question*; ``None``: it does."""
-    if question.method in ANSWERABLE:
-        return None
-    return (
-        f"This installation does not answer {inert_line(question.method, 80)}; the task keeps waiting. "
-        "It can be cancelled."
-    )

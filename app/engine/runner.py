@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable
 from typing import Any, Final
 
 from app.config import ConfigError
@@ -20,7 +20,7 @@ from app.text import inert_line
 from storage.async_store import AsyncStore
 from storage.errors import StorageError, StoreBusy, UnknownTask
 from storage.reader import StoreReader
-from storage.records import QuestionRecord, Section, TaskKey, TaskRecord, TaskWrites
+from storage.records import Kind, QuestionRecord, Section, TaskKey, TaskRecord, TaskRow, TaskWrites
 from storage.store import Decide
 
 FOLLOW_S: Final = 0.5
@@ -29,6 +29,8 @@ SWEEP_S: Final = 5.0
 """Seconds between two looks for answers and calls that another program left behind, and those that are
 due."""
 _STOPPED_IN: Final[tuple[Section, ...]] = ("lost", "archived")
+LOST_MS: Final = 7 * 24 * 3_600_000
+"""A task that was lost longer ago is not asked for again at the start; `refresh` still does."""
 SPREAD_S: Final = 0.002
 """Seconds between the first looks of two tasks at the start: thousands at once would hold up the screen."""
 
@@ -151,6 +153,13 @@ class Runner:
             self._watch(row.key, first_pause=number * SPREAD_S)
             if number % 50 == 49:
                 await asyncio.sleep(0)  # a screen that is being drawn goes first
+        now = self._clock.now()
+        for section in _STOPPED_IN:
+            lost = (row for row in self._reader.list_rows(section=section) if _may_be_known_again(row, now))
+            for number, row in enumerate(lost):
+                self._watch(row.key, first_pause=number * SPREAD_S)
+                if number % 50 == 49:
+                    await asyncio.sleep(0)
 
     def _watch(self, key: TaskKey, *, first_pause: float = 0.0) -> None:
         if key in self._watches:
@@ -203,7 +212,7 @@ class Runner:
         await self._calls.recover()
         for key in self._calls.to_be_repeated():
             if self._is_due(key):
-                self._start(("deliver", key), self._go_on(key))
+                self._start_delivery(key, "call")
 
     def _sweep(self) -> None:
         """Start the deliveries that are due."""
@@ -212,37 +221,39 @@ class Runner:
             if record is None or record.key != key or record.state.tracking != "active":
                 continue
             if record.owner is None and self._is_due(key):  # a call in somebody's hands is left there
-                work = self._go_on(key) if record.kind == "call" else self._deliver(key)
-                self._start(("deliver", key), work)
+                self._start_delivery(key, record.kind)
 
     def _is_due(self, key: TaskKey) -> bool:
         return self._not_before.get(key, float("-inf")) <= self._clock.elapsed()
 
-    async def _deliver(self, key: TaskKey) -> None:
-        try:
-            attempt = await self._outbox.deliver(key)
-            failed = attempt.error is not None
-            if attempt.acknowledged:
-                self.hurry(key)
-        except StorageError as error:
-            log.error("Delivering answers to %s: %s", key, error)
-            failed = True
-        except Exception:
-            log.exception("A fault of this program while delivering answers to %s", key)
-            failed = True
-        self._back_off(key, failed)
+    async def _deliver(self, key: TaskKey) -> bool:
+        attempt = await self._outbox.deliver(key)
+        if attempt.acknowledged:
+            self.hurry(key)
+        return attempt.error is None
 
-    async def _go_on(self, key: TaskKey) -> None:
-        failed = False
+    async def _go_on(self, key: TaskKey) -> bool:
         try:
             await self._calls.go_on(key)
         except EngineError as error:
             log.info("The call %s did not go on: %s", key, error.failure)
-            failed = True
+            return False
+        return True
+
+    def _start_delivery(self, key: TaskKey, kind: Kind) -> None:
+        work = self._go_on if kind == "call" else self._deliver
+        self._start(("deliver", key), self._supervise(key, work))
+
+    async def _supervise(self, key: TaskKey, work: Callable[[TaskKey], Awaitable[bool]]) -> None:
+        """Deliver once; whatever happens in it stops no other delivery, and is tried again after a pause."""
+        done = False
+        try:
+            done = await work(key)
+        except StorageError as error:
+            log.error("Delivering answers to %s: %s", key, error)
         except Exception:
-            log.exception("A fault of this program while going on with the call %s", key)
-            failed = True
-        self._back_off(key, failed)
+            log.exception("A fault of this program while delivering answers to %s", key)
+        self._back_off(key, not done)
 
     def _back_off(self, key: TaskKey, failed: bool) -> None:
         if not failed:
@@ -271,6 +282,14 @@ class Runner:
 
 def _tasks_of(questions: Iterable[QuestionRecord]) -> list[TaskKey]:
     return list(dict.fromkeys(question.task for question in questions))
+
+
+def _may_be_known_again(row: TaskRow, now: int) -> bool:
+    """Say whether a lost task is worth asking for once more: its server may have been restored meanwhile."""
+    if row.kind != "task" or row.state.tracking != "lost":
+        return False
+    expires = row.state.expires_at
+    return row.changed_at >= now - LOST_MS and (expires is None or expires > now)
 
 
 def _stopping(reason: str) -> Decide:

@@ -296,11 +296,18 @@ def test_a_call_that_becomes_a_task_leaves_the_list_and_its_id_points_there(
         store.change_task(CALL, sets(status="x"))
 
 
-def test_an_archived_call_becomes_an_archived_task(store: Store, reader: StoreReader) -> None:
+@pytest.mark.parametrize("known", [False, True], ids=["new-task", "known-task"])
+def test_a_task_that_a_call_became_is_not_archived_whatever_was(
+    store: Store, reader: StoreReader, known: bool
+) -> None:
     store.add_task(NewTask(CALL, kind="call"))
     store.archive(CALL)
+    if known:
+        store.add_task(task())
+        store.archive(TASK)
     store.change_task(CALL, writes(became=task()))
-    assert reader.keys("archived") == [TASK]
+    assert reader.keys("archived") == []
+    assert reader.keys("running") == [TASK]
 
 
 def test_a_task_that_was_there_already_is_the_one_the_call_became(store: Store, reader: StoreReader) -> None:
