@@ -5,10 +5,12 @@ This module imports nothing heavy, so that a screen can be drawn before the netw
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from app.text import inert_line
 from storage.records import QuestionRecord, TaskKey
 
 Failure = Literal[
@@ -81,6 +83,36 @@ class Answer:
         if self.action == "accept" and self.content_json is not None:
             return f'{{"action": "accept", "content": {self.content_json}}}'
         return f'{{"action": "{self.action}"}}'
+
+
+def answerable(question: QuestionRecord) -> Literal["form", "url"] | None:
+    """Return the mode in which this installation answers *question*; ``None``: it does not.
+
+    An elicitation may leave its mode out, and is a form then (client/elicitation, "Elicitation Requests").
+    """
+    if question.method != "elicitation/create":
+        return None
+    mode = _params(question).get("mode", "form")
+    return mode if mode == "form" or mode == "url" else None
+
+
+def unanswerable(question: QuestionRecord) -> str | None:
+    """Return why this installation does not answer *question*, for a person; ``None``: it does."""
+    if answerable(question) is not None:
+        return None
+    kind = inert_line(question.method, 80)
+    if question.method == "elicitation/create":
+        kind = f"an elicitation in the mode {inert_line(str(_params(question).get('mode')), 80)}"
+    return f"This installation does not answer {kind}; the task keeps waiting. It can be cancelled."
+
+
+def _params(question: QuestionRecord) -> Mapping[str, Any]:
+    try:
+        request = json.loads(question.request_json)
+    except (ValueError, RecursionError):
+        return {"mode": None}
+    params = request.get("params") if isinstance(request, dict) else None
+    return params if isinstance(params, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from app.engine.commands import (
     ToolInfo,
     ToolListing,
 )
-from app.engine.given import handle_of, json_object
+from app.engine.given import as_soon_as, handle_of, json_object
 from app.engine.observed import to_json
 from app.engine.outbox import Outbox
 from app.engine.problems import describe, engine_error, unknown_task
@@ -232,9 +232,15 @@ class InboxEngine:
             now = self._task(record.key).state
             if now.tracking == "ended":
                 raise EngineError("closed", f"{record.key.id} is over already: {now.status}.")
-        if isinstance(error, EngineError):
-            raise error
-        raise engine_error(record.key.server, error, doing=f"cancelling {record.key.id}")
+        if isinstance(error, McpError):
+            failed = engine_error(record.key.server, error, doing=f"cancelling {record.key.id}")
+        else:
+            failed = error
+        if isinstance(error, ServerError):
+            raise failed  # which ends the wish
+        what = f"{record.key.server} is asked to cancel {inert_line(record.key.id, 200)}"
+        words = f"Saved: {what} {as_soon_as('it', failed)}. {failed.message}"
+        raise EngineError(failed.failure, words)
 
     async def refresh(self, task: TaskKey) -> None:
         """Look at a task once, now."""

@@ -7,9 +7,8 @@ from typing import Any
 
 import simplejson
 
-from app.engine.commands import Answer, CallOutcome, Delivery, EngineError
+from app.engine.commands import Answer, CallOutcome, Delivery, EngineError, unanswerable
 from app.engine.problems import describe, engine_error
-from app.engine.reconcile import unanswerable
 from app.text import inert_line
 from mcp_client import CreateTaskResult, McpError, ProtocolError, read_handle
 from storage.records import QuestionRecord, Reply, TaskKey, TaskRecord
@@ -71,19 +70,19 @@ def saved(holder: TaskKey, error: EngineError | None) -> Delivery:
     if error is None:
         return Delivery("saved", f"Saved: another program is delivering it to {_name(holder)}.")
     return Delivery(
-        "saved", f"Saved: delivered {as_soon_as(holder, error)}. {error.message}", None, error.failure
+        "saved", f"Saved: delivered {as_soon_as(_name(holder), error)}. {error.message}", None, error.failure
     )
 
 
-def as_soon_as(task: TaskKey, error: EngineError) -> str:
-    """Return when something saved for *task* goes out that *error* keeps here for now."""
+def as_soon_as(server: str, error: EngineError) -> str:
+    """Return when something saved for *server* goes out that *error* keeps here for now."""
     can = {
         "unreachable": "can be reached",
         "sign-in": "can be signed in to",
         "invalid": "can be connected to",
         "unknown-server": "is in the servers file again",
     }.get(error.failure, "takes it")
-    return f"as soon as {_name(task)} {can}"
+    return f"as soon as {server} {can}"
 
 
 def call_delivery_of(call: TaskRecord | None, questions: Sequence[QuestionRecord]) -> Delivery | None:

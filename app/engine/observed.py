@@ -10,8 +10,6 @@ from typing import Any, Final, Literal
 import simplejson
 
 TERMINAL: Final = frozenset({"completed", "failed", "cancelled"})
-ANSWERABLE: Final = frozenset({"elicitation/create"})
-"""The kinds of input request that this installation answers."""
 
 
 @dataclass(frozen=True, slots=True)

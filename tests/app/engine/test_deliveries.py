@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from fakes.inbox import Inbox
 from fakes.mcp_server import drop, error, http_reply, result, wait
 from fakes.task_script import APPROVE, TaskScript
 
-from app.engine.commands import Delivery
+from app.engine.commands import Answer, Delivery, EngineError, answerable
 from app.engine.engine import system_user
 from storage.records import TaskKey
 
@@ -164,3 +165,90 @@ async def test_a_process_whose_user_has_no_name_answers_as_unknown(monkeypatch: 
 
     monkeypatch.setattr("getpass.getuser", nameless)
     assert system_user() == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("how", "failure", "words"),
+    [
+        ("down", "unreachable", "as soon as it can be reached"),
+        ("sign-in", "sign-in", "as soon as it can be signed in to"),
+        ("bad entry", "invalid", "as soon as it can be connected to"),
+    ],
+)
+async def test_a_wish_to_cancel_that_can_not_be_passed_on_now_is_said_to_be_saved(
+    asked: Inbox, server: TaskScript, how: str, failure: str, words: str
+) -> None:
+    if how == "down":
+        await server.stop()
+    elif how == "sign-in":
+        server.on("tasks/cancel", http_reply(401))
+    else:
+        broken = '{"mcpServers": {"ci": {"url": "http://127.0.0.1:1/", "headers": {"X": "${UNSET}"}}}}'
+        asked.paths.servers_file.write_text(broken, encoding="utf-8")
+        await asked.engine.reload_servers()
+    with pytest.raises(EngineError) as caught:
+        await asked.engine.cancel(KEY)
+    assert caught.value.failure == failure
+    assert caught.value.message.startswith(f"Saved: ci is asked to cancel t1 {words}. ")
+    assert asked.task(KEY).state.cancel_requested_at is not None
+
+
+async def test_a_refused_cancellation_is_not_said_to_be_saved(asked: Inbox, server: TaskScript) -> None:
+    server.on("tasks/cancel", error(-32602, "no"))
+    with pytest.raises(EngineError) as caught:
+        await asked.engine.cancel(KEY)
+    assert "Saved" not in caught.value.message
+    assert asked.task(KEY).state.cancel_requested_at is None
+
+
+@pytest.mark.parametrize(
+    ("request_json", "mode"),
+    [
+        ('{"method": "elicitation/create", "params": {"message": "m"}}', "form"),
+        ('{"method": "elicitation/create"}', "form"),
+        ('{"method": "elicitation/create", "params": {"mode": "form"}}', "form"),
+        ('{"method": "elicitation/create", "params": {"mode": "url"}}', "url"),
+        ('{"method": "elicitation/create", "params": {"mode": "hologram"}}', None),
+        ('{"method": "elicitation/create", "params": {"mode": ["form"]}}', None),
+        ('{"method": "elicitation/create", "params": {"mode": null}}', None),
+        ('{"method": "sampling/createMessage", "params": {"mode": "form"}}', None),
+    ],
+)
+async def test_what_is_answered_here_goes_by_method_and_mode(
+    asked: Inbox, server: TaskScript, request_json: str, mode: str | None
+) -> None:
+    server.ask("t1", q=json.loads(request_json))
+    await asked.engine.refresh(KEY)
+    question = asked.question(KEY)
+    assert answerable(question) == mode
+    answer = Answer(question, "accept", "{}" if mode == "form" else None)
+    if mode is None:
+        with pytest.raises(EngineError, match="does not answer") as caught:
+            await asked.engine.answer(KEY, [answer])
+        assert caught.value.failure == "invalid"
+        assert asked.states(KEY)["q"] == "open"
+        assert server.updates == []
+    else:
+        assert (await asked.engine.answer(KEY, [answer])).state == "acknowledged"
+
+
+async def test_a_server_that_can_not_be_asked_at_all_is_shown_as_faulty_until_it_can(
+    asked: Inbox, server: TaskScript
+) -> None:
+    (before,) = asked.reader.servers()
+    assert before.state == "ok"
+    file = asked.paths.servers_file
+    good = file.read_text(encoding="utf-8")
+    broken = '{"mcpServers": {"ci": {"url": "http://127.0.0.1:1/", "headers": {"X": "${UNSET}"}}}}'
+    file.write_text(broken, encoding="utf-8")
+    await asked.engine.reload_servers()
+    with pytest.raises(EngineError, match="UNSET"):
+        await asked.engine.refresh(KEY)
+    (record,) = asked.reader.servers()
+    assert record.state == "faulty"
+    assert "UNSET" in (record.message or "")
+    file.write_text(good, encoding="utf-8")
+    await asked.engine.reload_servers()
+    await asked.engine.refresh(KEY)
+    (after,) = asked.reader.servers()
+    assert (after.state, after.message) == ("ok", None)
