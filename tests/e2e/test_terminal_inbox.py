@@ -156,7 +156,7 @@ def test_declining_and_dismissing_by_mouse_are_two_answers(
 
 
 def test_killed_while_it_polls_it_finds_its_tasks_again(here: Installation, proxy: Proxy) -> None:
-    key = call(here, "long_build", "{}")
+    key = call(here, "long_build", '{"minutes": 600}')
     terminal = here.inbox()
     terminal.wait_for("Running 1")
     proxy.wait_passed("tasks/get", 3)
