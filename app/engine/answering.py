@@ -127,15 +127,14 @@ class Answering:
                 return became
             if not outcome.is_elsewhere:
                 return Delivery("waiting", outcome.message)
-            if not await self._moves_on([q for q in given if q.state == "sent"], until):
+            if not await self._moves_on(given, until):
                 return saved(call, None)
 
     def _given(self, question_ids: Sequence[int]) -> list[QuestionRecord]:
         return [q for one in question_ids if (q := self._reader.question(one)) is not None]
 
     async def _moves_on(self, questions: Sequence[QuestionRecord], until: float) -> bool:
-        """Return True once one of *questions* is in another state, or its program is dead; False when the
-        time is over."""
+        """Return True once one of *questions* is in another state, or nobody's; False when time is up."""
         never = asyncio.Event()
         while self._clock.elapsed() < until:
             await self._clock.wait(never, _GLANCE_S)

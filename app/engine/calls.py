@@ -157,6 +157,8 @@ class Calls:
             keys = ", ".join(inert_line(q.key, 80) for q in left[:5])
             return Waiting(f"Saved; the call goes on once the rest is answered: {keys}.")
         if record.owner is not None:
+            if self._presence.is_dead(record.owner):
+                await self.recover()
             return _ELSEWHERE
         await self._servers.check(key.server)
         owner, ids = self._presence.owner, [q.id for q in asked]

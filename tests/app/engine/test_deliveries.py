@@ -149,6 +149,24 @@ async def test_a_call_that_another_program_goes_on_with_is_waited_for_with_its_o
     assert len(server.of("tools/call")) == 2
 
 
+async def test_a_call_whose_program_dies_meanwhile_is_said_to_be_unknown(
+    asked: Inbox, tmp_path: Path, server: TaskScript
+) -> None:
+    server.on("tools/call", result({"resultType": "input_required", "inputRequests": {"q": APPROVE}}))
+    key = (await asked.engine.call("ci", "ask_first", "{}")).key
+    server.on("tools/call", wait(asyncio.Event(), drop()))
+    other = await Inbox.open(tmp_path, {})
+    first = asyncio.create_task(other.engine.answer(key, [other.accept(key)]))
+    await server.wait_for(2, "tools/call")
+    second = asyncio.create_task(asked.engine._answering.deliver(key, [asked.question(key).id]))
+    other.engine._presence.close()
+    assert (await second).state == "unknown"
+    assert asked.task(key).section == "lost"
+    await other.close()
+    await asyncio.gather(first, return_exceptions=True)
+    assert len(server.of("tools/call")) == 2
+
+
 async def test_who_answered_is_the_user_whom_the_system_knows(
     asked: Inbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
