@@ -21,11 +21,14 @@ from app.cli.exits import CommandError, Exit, usage
 from app.cli.inbox import need_terminal, open_inbox
 from app.cli.output import json_line, words
 from app.cli.parts import Parts, run_async
-from app.paths import private_folder
+from app.paths import private_file, private_folder
 from app.text import inert_line
 
 NAME: Final = "demo"
 """The service's name in the servers file."""
+
+LOCK: Final = "demo.lock"
+"""Locked while a demo runs, and then holding its service's URL."""
 
 PATIENCE: Final = 30.0
 """Seconds for the service to say that it is ready; a slow machine imports for some of them."""
@@ -97,16 +100,28 @@ def demo(parts: Parts) -> None:
     with _alone(parts.paths.demo) as is_alone:
         if not is_alone:
             words("Another `taskinbox demo` is running; this inbox opens on the same service.")
+            _repair(parts)
             raise click.exceptions.Exit(open_inbox(parts))
         with parts.reader() as reader:
             is_new = not reader.list_rows(server=NAME)
         if is_new:
             words("Setting up the demo…")
             _seed_at_first(parts)
-        with service(parts, parts.paths.demo, meanwhile="app.tui.app"):
+        with service(parts, parts.paths.demo, meanwhile="app.tui.app") as url:
+            (parts.paths.demo / LOCK).write_text(url)
             if is_new:
                 run_async(seed_running(parts, NAME))
             raise click.exceptions.Exit(open_inbox(parts, "taskinbox demo"))
+
+
+def _repair(parts: Parts) -> None:
+    """Let the servers file name the service that is running; while that still starts, it does so itself."""
+    from app.config import add_server
+
+    url = (parts.paths.demo / LOCK).read_text(errors="replace")
+    entry = parts.entries().get(NAME)
+    if _OURS.fullmatch(url) and (entry is None or entry.url != url):
+        add_server(parts.paths.servers_file, NAME, url)
 
 
 def _seed_at_first(parts: Parts) -> None:
@@ -141,6 +156,7 @@ def service(
     if step_seconds is not None:
         command += ["--step-seconds", str(step_seconds)]
     log = folder / "service.log"
+    private_file(log)
     with open(log, "wb") as errors:
         process = subprocess.Popen(
             command,
@@ -202,10 +218,12 @@ def _alone(folder: Path) -> Iterator[bool]:
     except ImportError:  # Windows: two demos at once are on their own there
         yield True
         return
-    with open(folder / "demo.lock", "wb") as file:
+    private_file(folder / LOCK)
+    with open(folder / LOCK, "r+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
             return
+        file.truncate()  # the address of a service that has ended
         yield True
