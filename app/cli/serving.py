@@ -27,10 +27,13 @@ def servers() -> None:
     metavar="'NAME: VALUE'",
     help="Send this header; ${VAR} in it is read from the environment at each connection. Repeatable.",
 )
+@click.option("--force", is_flag=True, help="Replace another entry of that name.")
 @json_option
 @click.pass_obj
-def add(parts: Parts, name: str, address: tuple[str, ...], headers: tuple[str, ...], as_json: bool) -> None:
-    """Save a server under NAME; nobody is contacted. An entry of that name is replaced."""
+def add(
+    parts: Parts, name: str, address: tuple[str, ...], headers: tuple[str, ...], force: bool, as_json: bool
+) -> None:
+    """Save a server under NAME; nobody is contacted."""
     from app.config import add_server
 
     url = address[0]
@@ -39,15 +42,21 @@ def add(parts: Parts, name: str, address: tuple[str, ...], headers: tuple[str, .
             "Servers that are started with a command are not supported yet; "
             "give the URL of a Streamable HTTP server, beginning with http:// or https://."
         )
-    replaced = name in parts.entries()
-    warnings = add_server(parts.paths.servers_file, name, url, dict(_header(text) for text in headers))
-    for warning in warnings:
-        words(f"warning: {warning}")
+    given = dict(_header(text) for text in headers)
+    old = parts.entries().get(name)
+    is_there = old is not None and old.problem is None and (old.url, dict(old.headers)) == (url, given)
+    if old is not None and not is_there and not force:
+        other = inert_line(old.url) if old.url is not None else "an entry without a URL"
+        differs = " with other headers" if old.url == url else ""
+        raise usage(f"Server {name} is there already: {other}{differs}. --force replaces it.")
+    if not is_there:
+        for warning in add_server(parts.paths.servers_file, name, url, given):
+            words(f"warning: {warning}")
     if as_json:
         from app.cli.shapes import to_json
 
-        json_line(to_json({"name": name, "url": url, "headers": sorted(dict(map(_header, headers)))}))
-    verb = "replaced" if replaced else "added"
+        json_line(to_json({"name": name, "url": url, "headers": sorted(given)}))
+    verb = "is already there" if is_there else "added" if old is None else "replaced"
     words(f"Server {name} {verb}; `taskinbox servers test {name}` contacts it.")
 
 
