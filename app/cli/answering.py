@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import click
 
 from app.cli.calling import finish_outcome
-from app.cli.exits import CommandError, Exit, usage
-from app.cli.output import clock_words, json_line, words
+from app.cli.exits import FAILURES, CommandError, Exit, usage
+from app.cli.output import clock_words, command_name, json_line, readable_json, words
 from app.cli.parts import Parts, load, resolve, run_async
+from app.cli.showing import not_answered_here
 from app.cli.tasks import json_option
 from app.engine.commands import Answer, Delivery
 from app.text import inert, inert_line
@@ -19,15 +20,14 @@ from storage.records import QuestionRecord, Reader, TaskKey
 
 DELIVERED: Final[dict[str, tuple[Exit, str]]] = {
     "acknowledged": (Exit.DONE, "Sent, and acknowledged by the server."),
-    "saved": (
-        Exit.UNREACHABLE,
-        "Saved, but the server can't be reached; whichever taskinbox runs next delivers it.",
-    ),
+    "saved": (Exit.UNREACHABLE, "Saved, and not delivered yet; whichever taskinbox runs next delivers it."),
     "waiting": (Exit.DONE, "Saved; the call goes on when its other questions are answered, too."),
     "refused": (Exit.FAILED, "The server refused the answer; the question is open again."),
     "withdrawn": (Exit.UNKNOWN, "The question changed or vanished; nothing was sent."),
     "unknown": (Exit.FAILED, "The answer was sent with the call, and what became of it is not known."),
 }
+"""The exit code, unless the delivery names a failure; and the words, unless it brings its own."""
+
 ACTIONS: Final[dict[str, Literal["accept", "decline", "cancel"]]] = {
     "accept": "accept",
     "decline": "decline",
@@ -57,6 +57,9 @@ class Said:
 @click.option("--defaults", is_flag=True, help="Accept with every field left as it is.")
 @click.option("--decline", is_flag=True, help="Say no.")
 @click.option("--dismiss", is_flag=True, help="Close the question without a choice.")
+@click.option(
+    "--again", is_flag=True, help="Send the answer that was acknowledged, and is still asked for, once more."
+)
 @click.option("--dry-run", is_flag=True, help="Print the exact response, send nothing.")
 @json_option
 @click.pass_obj
@@ -70,17 +73,24 @@ def answer(
     defaults: bool,
     decline: bool,
     dismiss: bool,
+    again: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     """Answer a question of TASK; KEY may be left out when exactly one is open.
 
-    Text given with --field becomes what the question asks for, as on the screen; a field not named is
-    untouched.
+    KEY is a question's key, or a beginning or ending of it that fits no other. Text given with --field
+    becomes what the question asks for, as on the screen; a field not named is untouched.
     """
     said = _said(fields, nulls, accept, defaults=defaults, decline=decline, dismiss=dismiss)
+    if again and said.explicit:
+        raise usage("--again sends the answer that was given before; give no other with it.")
     with parts.reader() as reader:
         task_key = resolve(reader, task)
+        if again:
+            raise click.exceptions.Exit(
+                _again(parts, reader, task_key, key, dry_run=dry_run, as_json=as_json)
+            )
         question = find_question(parts, reader, task_key, key, may_look=not dry_run)
         reply = compose(question, said)
         if dry_run:
@@ -129,25 +139,46 @@ def find_question(
     """
     questions = reader.questions(task)
     record = load(reader, task)
-    known = [q for q in questions if key is None or q.key == key]
+    known = named_by(questions, key)
     unseen = not any(q.is_open for q in known) and (key is None or not known)
     if may_look and unseen and record.kind == "task" and record.state.tracking == "active":
         run_async(_look(parts, task))
         questions = reader.questions(task)
-        known = [q for q in questions if key is None or q.key == key]
+        known = named_by(questions, key)
     open_ones = [q for q in known if q.is_open]
-    if len(open_ones) == 1 or (open_ones and key is not None):
+    if len({q.key for q in open_ones}) == 1:
         return open_ones[-1]
     name = inert_line(str(task))
     if open_ones:
         keys = "\n".join(f"  {inert_line(q.key)}" for q in open_ones)
-        raise usage(f"{name} has {len(open_ones)} open questions; say which:\n{keys}")
+        named = "" if key is None else f" that {inert_line(key)!r} fits"
+        raise usage(f"{name} has {len(open_ones)} open questions{named}; say which:\n{keys}")
     if key is not None and not known:
         listed = ", ".join(inert_line(q.key) for q in questions if q.is_open) or "none"
         raise CommandError(Exit.UNKNOWN, f"{name} has no question {inert_line(key)!r}; open: {listed}.")
     if not known:
         raise CommandError(Exit.UNKNOWN, f"{name} has no open question.")
     raise CommandError(Exit.UNKNOWN, "\n".join(f"{name}: {_became(q)}" for q in known))
+
+
+def named_by(questions: Sequence[QuestionRecord], key: str | None) -> list[QuestionRecord]:
+    """Return the questions that *key* names: exactly, else by a beginning or an ending; ``None``: all.
+
+    A key that was shown abbreviated (``begin…end``) is understood, too.
+    """
+    if not key:
+        return [q for q in questions if key is None or q.key == key]
+    if exact := [q for q in questions if q.key == key]:
+        return exact
+    head, cut, tail = key.partition("…")
+    found = [
+        q
+        for q in questions
+        if q.key.startswith(key)
+        or q.key.endswith(key)
+        or (cut and head and tail and q.key.startswith(head) and q.key.endswith(tail))
+    ]
+    return [q for q in found if q.is_open] or found
 
 
 async def _look(parts: Parts, task: TaskKey) -> None:
@@ -157,8 +188,6 @@ async def _look(parts: Parts, task: TaskKey) -> None:
 
 def _became(question: QuestionRecord) -> str:
     """Say what became of a question that is not open any more."""
-    from app.cli.shapes import plain_json
-
     key = inert_line(question.key)
     if question.state == "withdrawn":
         return f"{key} is not asked any more (withdrawn {clock_words(question.closed_at)})."
@@ -168,7 +197,7 @@ def _became(question: QuestionRecord) -> str:
         "acknowledged": f"acknowledged {clock_words(question.acknowledged_at)}",
         "settled": f"settled {clock_words(question.closed_at)}",
     }.get(question.state, question.state)
-    given = plain_json(question.response_json or "null")
+    given = readable_json(question.response_json or "null")
     shown = given if len(given) <= 200 else f"{given[:200]}…"
     by = f" by {inert_line(question.answered_by)}" if question.answered_by else ""
     return f"{key} was answered{by} already: {shown} ({state})."
@@ -184,16 +213,15 @@ def compose(question: QuestionRecord, said: Said) -> Answer:
         raise usage(f"{name}: what is asked can't be read by this program.")
     params = request.get("params")
     params = params if isinstance(params, dict) else {}
-    mode = params.get("mode", "form")
-    if question.method != "elicitation/create" or mode not in ("form", "url"):
-        kind = question.method if question.method != "elicitation/create" else f"elicitation mode {mode}"
+    kind = not_answered_here(question, params)
+    if kind is not None:
         raise usage(
-            f"{name}: this installation does not answer {inert_line(str(kind))}; the task waits on, "
-            f"and `taskinbox cancel {inert_line(question.task.id)}` ends it."
+            f"{name}: this installation does not answer {kind}; the task waits on, "
+            f"and `taskinbox cancel {command_name(question.task)}` ends it."
         )
     if said.action != "accept":
         return Answer(question, said.action)
-    if mode == "url":
+    if params.get("mode") == "url":
         return _consent(question, said, params)
     schema = params.get("requestedSchema")
     if not isinstance(schema, Mapping):
@@ -229,22 +257,59 @@ def _consent(question: QuestionRecord, said: Said, params: Mapping[str, Any]) ->
 
 def _deliver(parts: Parts, reader: Reader, task: TaskKey, reply: Answer, *, as_json: bool) -> int:
     """Save and deliver the answer, and say what became of it; returns the exit code."""
-    question = reply.question
 
     async def work() -> Delivery:
         async with parts.engine() as engine:
             return await engine.answer(task, [reply])
 
-    delivery = run_async(work())
+    return _tell(reader, reply.question, reply.response_json, run_async(work()), as_json=as_json)
+
+
+def _again(
+    parts: Parts, reader: Reader, task: TaskKey, key: str | None, *, dry_run: bool, as_json: bool
+) -> int:
+    """Send the same answer once more, to a server that acknowledged it and asks still."""
+    acknowledged = [q for q in reader.questions(task) if q.state == "acknowledged"]
+    named = named_by(acknowledged, key)
+    name = inert_line(str(task))
+    if not named:
+        raise CommandError(
+            Exit.UNKNOWN, f"{name} has no such question whose answer was acknowledged and is still asked for."
+        )
+    if len(named) > 1:
+        keys = "\n".join(f"  {inert_line(q.key)}" for q in named)
+        raise usage(f"{name} has {len(named)} such questions; say which:\n{keys}")
+    (question,) = named
+    response = question.response_json or "null"
+    if dry_run:
+        from app.cli.shapes import plain_json
+
+        json_line(plain_json(response))
+        return Exit.DONE
+
+    async def work() -> Delivery:
+        async with parts.engine() as engine:
+            return await engine.send_again(question.id)
+
+    return _tell(reader, question, response, run_async(work()), as_json=as_json)
+
+
+def _tell(
+    reader: Reader, question: QuestionRecord, response_json: str, delivery: Delivery, *, as_json: bool
+) -> int:
+    """Say what became of an answer; returns the exit code."""
     code: int
     code, text = DELIVERED[delivery.state]
+    if delivery.failure is not None:
+        code = FAILURES[delivery.failure]
     outcome: Mapping[str, Any] | None = None
     if delivery.outcome is not None and delivery.state == "acknowledged":
         outcome, code = finish_outcome(reader, delivery.outcome, quiet=as_json)
     else:
-        words(text if not delivery.message else f"{text} {inert_line(delivery.message)}")
+        said = inert_line(delivery.message) if delivery.message else ""
+        words(f"{text} {said}".rstrip() if delivery.state == "refused" else said or text)
     if as_json:
         from app.cli.shapes import delivery_shape, to_json
 
-        json_line(to_json(delivery_shape(question, reply.response_json, delivery, outcome)))
+        json_line(to_json(delivery_shape(question, response_json, delivery, outcome)))
     return code

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Collection
 from typing import Any
 
 import click
 
 from app.cli.exits import CommandError, Exit, usage
-from app.cli.output import data, json_line, question_lines, result_lines, words
-from app.cli.parts import Parts, json_object, load, read_argument, run_async
+from app.cli.output import (
+    command_name,
+    data,
+    is_terminal,
+    json_line,
+    readable_json,
+    result_lines,
+    status_words,
+    words,
+)
+from app.cli.parts import Parts, json_object, load, read_argument, resolve, run_async
+from app.cli.showing import lost_call_words, question_lines
 from app.cli.tasks import json_option, open_keys
 from app.cli.watching import Until, follow, print_change, timeout_option
 from app.engine.commands import CallOutcome, Engine
@@ -17,29 +29,38 @@ from storage.records import Reader, TaskKey
 
 
 @click.command()
-@click.argument("server")
-@click.argument("tool")
+@click.argument("server", required=False, metavar="SERVER")
+@click.argument("tool", required=False, metavar="TOOL")
 @click.option("--args", "arguments", metavar="JSON|@FILE|-", help="The arguments, as a JSON object.")
 @click.option(
     "--field", "fields", multiple=True, metavar="NAME=TEXT", help="Fill in an argument. Repeatable."
 )
 @click.option("--null", "nulls", multiple=True, metavar="NAME", help="Set an argument to null. Repeatable.")
 @click.option("--wait", is_flag=True, help="Watch until the task ends or needs input, and print its result.")
-@timeout_option
+@timeout_option("With --wait: give up waiting after this long (exit 7); the task goes on.")
+@click.option(
+    "--again", metavar="CALL", help="Instead: repeat this call, whose outcome is unknown. It may run twice."
+)
 @json_option
-@click.pass_obj
+@click.pass_context
 def call(
-    parts: Parts,
-    server: str,
-    tool: str,
+    ctx: click.Context,
+    server: str | None,
+    tool: str | None,
     arguments: str | None,
     fields: tuple[str, ...],
     nulls: tuple[str, ...],
     wait: bool,
     timeout: float | None,
+    again: str | None,
     as_json: bool,
 ) -> None:
     """Call a TOOL of SERVER: prints the task's handle, the result, or the questions asked first."""
+    parts: Parts = ctx.obj
+    if again is None and (server is None or tool is None):
+        raise click.UsageError(f"Missing argument '{'SERVER' if server is None else 'TOOL'}'.", ctx)
+    if again is not None and (server is not None or arguments is not None or fields or nulls):
+        raise usage("--again repeats a call as it was: it takes no SERVER, no TOOL and no arguments.")
     if arguments is not None and (fields or nulls):
         raise usage("--args and --field are two ways to say the same; give one.")
     if timeout is not None and not wait:
@@ -50,13 +71,21 @@ def call(
         json_object(arguments_json, "--args")
 
     with parts.reader() as reader:
+        repeated = resolve(reader, again) if again is not None else None
+
+        async def begin(engine: Engine) -> CallOutcome:
+            if repeated is not None:
+                return await engine.call_again(repeated)
+            assert server is not None
+            assert tool is not None
+            said = arguments_json
+            if fields or nulls:
+                said = await _fill(engine, server, tool, fields, nulls)
+            return await engine.call(server, tool, said, on_progress=_progress)
 
         async def work() -> tuple[CallOutcome, int | None]:
             async with parts.engine() as engine:
-                said = arguments_json
-                if fields or nulls:
-                    said = await _fill(engine, server, tool, fields, nulls)
-                outcome = await engine.call(server, tool, said, on_progress=_progress)
+                outcome = await begin(engine)
                 if not (wait and outcome.kind == "task"):
                     return outcome, None
                 if not as_json:
@@ -66,7 +95,12 @@ def call(
                     engine, reader, outcome.key, Until.INPUT, timeout, report=report, to_stderr=True
                 )
 
-        outcome, waited = run_async(work())
+        before = {row.key for row in reader.list_rows(server=server)} - {repeated}
+        try:
+            outcome, waited = run_async(work())
+        except KeyboardInterrupt:
+            _say_where(reader, before, server, tool, repeated)
+            raise
         if waited is None:
             shape, code = finish_outcome(reader, outcome, quiet=as_json)
         else:
@@ -76,6 +110,27 @@ def call(
 
             json_line(to_json(shape))
         raise click.exceptions.Exit(code)
+
+
+def _say_where(
+    reader: Reader,
+    before: Collection[TaskKey],
+    server: str | None,
+    tool: str | None,
+    repeated: TaskKey | None,
+) -> None:
+    """Say where a call that was interrupted is kept: it may have begun, and nobody else would tell."""
+    if is_terminal(sys.stderr):
+        words("")  # the terminal has just shown ^C
+    if repeated is not None:
+        made = [reader.task(repeated)]
+    else:
+        rows = (r for r in reader.list_rows(server=server) if r.key not in before and r.tool == tool)
+        made = [reader.task(row.key) for row in sorted(rows, key=lambda row: row.added_at)[-1:]]
+    for task in made:
+        if task is not None:
+            name = command_name(task.key)
+            words(f"{inert_line(task.key.id)}: {inert_line(status_words(task))}; taskinbox show {name}")
 
 
 def _progress(text: str) -> None:
@@ -100,7 +155,7 @@ async def _fill(
 
 def finish_outcome(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> tuple[dict[str, Any], int]:
     """Say what became of a call (unless *quiet*); returns its JSON shape and the exit code."""
-    from app.cli.shapes import outcome_shape, parsed, plain_json
+    from app.cli.shapes import outcome_shape, parsed
 
     key, name = outcome.key, inert_line(str(outcome.key))
     task, questions = reader.task(key), reader.questions(key)
@@ -128,16 +183,18 @@ def finish_outcome(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> tupl
         return shape, Exit.INPUT_REQUIRED
     reason = inert_line(outcome.message) if outcome.message else ""
     if outcome.kind == "failed":
-        reason = reason or plain_json(outcome.error_json or "")
+        reason = reason or readable_json(outcome.error_json or "")
         words(f"Error: server {inert_line(key.server)} refused: {reason}")
     else:
         words(f"Error: whether {name} began is not known; it is not repeated by itself. {reason}".rstrip())
+        if task is not None and (advice := lost_call_words(task)) is not None:
+            words(advice)
     return shape, Exit.FAILED
 
 
 def _finish_waited(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> dict[str, Any]:
     """Print how a task that was waited for stands now; returns its JSON shape."""
-    from app.cli.shapes import outcome_shape, parsed, plain_json
+    from app.cli.shapes import outcome_shape, parsed
 
     task, questions = load(reader, outcome.key), reader.questions(outcome.key)
     if not quiet:
@@ -147,7 +204,7 @@ def _finish_waited(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> dict
         if task.state.result_json is not None:
             data("\n".join(result_lines(parsed(task.state.result_json))))
         if task.state.error_json is not None:
-            words(f"error: {plain_json(task.state.error_json)}")
+            words(f"error: {readable_json(task.state.error_json)}")
     return outcome_shape(outcome, task, questions)
 
 

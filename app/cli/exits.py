@@ -7,7 +7,7 @@ from typing import Final
 
 from app.config import ConfigError, UnknownServer
 from app.engine.commands import EngineError, Failure
-from storage.errors import QuestionClosed, StorageError, UnknownQuestion, UnknownTask
+from storage.errors import QuestionClosed, StorageError, StoreUnreadable, UnknownQuestion, UnknownTask
 
 
 class Exit(IntEnum):
@@ -73,6 +73,12 @@ def explain(error: CommandError | EngineError | ConfigError | StorageError | OSE
         return CommandError(Exit.UNKNOWN, str(error))
     if isinstance(error, ConfigError):
         return CommandError(Exit.USAGE, str(error))
+    if isinstance(error, StoreUnreadable):
+        return CommandError(
+            Exit.FAILED,
+            f"{error}. To begin with an empty inbox, move that file away (`taskinbox locate` names it); "
+            "what is in it stays in it.",
+        )
     if isinstance(error, StorageError):
         return CommandError(Exit.FAILED, str(error))
     place = f"{error.filename}: " if error.filename else ""

@@ -7,6 +7,8 @@ the terminal by any route through this module; colour is added after that, and o
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import sys
 import unicodedata
@@ -17,9 +19,21 @@ from typing import Any, Final, TextIO
 import click
 
 from app.text import PREVIEW_LIMIT, duration, inert, inert_line, plural
-from storage.records import EventRecord, QuestionRecord, TaskKey, TaskRecord, TaskRow
+from storage.records import TaskKey, TaskRow
 
 GAP: Final = "  "
+
+NARROW: Final = 100
+"""Columns of a terminal below which a long key is abbreviated."""
+
+KEY_LIMIT: Final = 28
+"""Characters of a key shown on a narrow terminal; a beginning or an ending is enough to name it."""
+
+# An escaped character beyond ASCII, or any other escape, so that the second half of "\\\\u00e9" is not
+# taken for one. A surrogate that has lost its other half stays as it is.
+_ESCAPE: Final = re.compile(
+    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\."
+)
 
 
 def prepare_streams() -> None:
@@ -43,6 +57,34 @@ def words(text: str) -> None:
 def data(text: str) -> None:
     """Print data on stdout; all of it, unless it goes to a terminal, which says how much was left out."""
     click.echo(inert(text, PREVIEW_LIMIT if is_terminal(sys.stdout) else len(text)))
+
+
+def readable_json(text: str) -> str:
+    """Return JSON for a person: on one line, escaped characters as themselves, inert; tokens as they are."""
+    return inert_line(_ESCAPE.sub(_character, text.strip()), len(text))
+
+
+def _character(match: re.Match[str]) -> str:
+    high, low, single = match.groups()
+    if high is not None:
+        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
+    code = int(single, 16) if single is not None else 0
+    return chr(code) if code >= 0x80 and not 0xD800 <= code < 0xE000 else match.group()
+
+
+def command_name(key: TaskKey) -> str:
+    """Return a task's id as it is typed after a command: quoted where a shell would make more of it."""
+    return shlex.quote(inert_line(key.id, len(key.id)))
+
+
+def short_key(key: str, stream: TextIO | None = None) -> str:
+    """Return a question's key, its middle left out where the terminal has no room for a long one."""
+    narrow = is_terminal(stream or sys.stdout) and shutil.get_terminal_size().columns < NARROW
+    shown = inert_line(key)
+    if not narrow or len(shown) <= KEY_LIMIT:
+        return shown
+    half = KEY_LIMIT // 2
+    return f"{shown[:half]}…{shown[-half:]}"
 
 
 def json_line(text: str) -> None:
@@ -183,89 +225,12 @@ def clock_words(at: int | None) -> str:
     return "-" if text is None else f"{text[:10]} {text[11:19]} UTC"
 
 
-def question_lines(question: QuestionRecord) -> list[str]:
-    """Return a question in the server's own words, each line marked as the server's."""
-    from app.cli.shapes import parsed
-
-    request = parsed(question.request_json)
-    params = request.get("params") if isinstance(request, dict) else None
-    message = params.get("message") if isinstance(params, dict) else None
-    lines = [f"{inert_line(question.key)} ({inert_line(question.method)}): {question.state}"]
-    if question.fault:
-        lines.append(f"  server fault: {inert_line(question.fault)}")
-    if question.refusal:
-        lines.append(f"  refused: {inert_line(question.refusal)}")
-    if isinstance(message, str):
-        lines += [f"  | {line}" for line in inert(message).splitlines()]
-    if isinstance(params, dict) and isinstance(params.get("url"), str):
-        lines.append(f"  | URL: {inert_line(params['url'], len(params['url']))}")
-    if question.is_open and isinstance(params, dict):
-        lines += _field_lines(params.get("requestedSchema"))
-    if question.response_json is not None:
-        from app.cli.shapes import plain_json
-
-        lines.append(f"  answered: {plain_json(question.response_json)}")
-    return lines
-
-
-def _field_lines(schema: Any) -> list[str]:
-    """Return the names of a form's fields with what each asks, as far as the schema's own words say it."""
-    if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
-        return []
-    required = schema.get("required")
-    names = required if isinstance(required, list) else []
-    rows = []
-    for name, field in list(schema["properties"].items())[:100]:
-        about = field if isinstance(field, dict) else {}
-        title = about.get("title") or about.get("description") or ""
-        kind = about.get("type") or ("choice" if "enum" in about or "oneOf" in about else "")
-        needed = "required" if name in names else ""
-        rows.append((name, str(kind), needed, title if isinstance(title, str) else ""))
-    return [f"    {line}" for line in columns(("FIELD", "TYPE", "", "TITLE"), rows)] if rows else []
-
-
-def task_lines(task: TaskRecord, questions: Sequence[QuestionRecord], now: int) -> list[str]:
-    """Return one task for a person, without its result."""
-    state = task.state
-    pairs = [
-        ("task" if task.kind == "task" else "call", str(task.key)),
-        ("tool", task.tool or "-"),
-        ("status", status_words(task)),
-        ("message", state.status_message or ""),
-        ("reason", state.reason or ""),
-        ("problem", state.problem or ""),
-        ("section", task.section),
-        ("created", clock_words(state.created_at or task.added_at)),
-        ("changed", clock_words(task.changed_at)),
-        ("expires", f"{clock_words(state.expires_at)} ({left})" if (left := left_words(task, now)) else ""),
-        ("from call", task.origin_call or ""),
-    ]
-    lines = [f"{name:<10}{inert_line(text)}" for name, text in pairs if text]
-    for question in questions:
-        lines += ["", *question_lines(question)]
-    return lines
-
-
-def history_lines(events: Sequence[EventRecord]) -> list[str]:
-    """Return what happened to a task, oldest first: when, what, and the one detail that tells it apart."""
-    from app.cli.shapes import parsed
-
-    lines = []
-    for event in events:
-        told = parsed(event.data_json)
-        told = told if isinstance(told, dict) else {}
-        detail = [str(told[name]) for name in ("key", "to", "message", "reason", "taskId") if told.get(name)]
-        what = event.kind.replace("_", " ")
-        lines.append(inert_line("  ".join([clock_words(event.at), what, *detail]), 200))
-    return lines
-
-
 def result_lines(result: Any) -> list[str]:
     """Return a tool's result for a person: its texts as they are, all else described."""
     from app.cli.shapes import to_json
 
     if not isinstance(result, dict):
-        return [inert(result) if isinstance(result, str) else to_json(result)]
+        return [inert(result) if isinstance(result, str) else readable_json(to_json(result))]
     lines: list[str] = []
     content = result.get("content")
     for block in content if isinstance(content, list) else []:
@@ -275,7 +240,7 @@ def result_lines(result: Any) -> list[str]:
             lines.append(_block_words(block))
     structured = result.get("structuredContent")
     if structured is not None:
-        lines.append(to_json(structured))
+        lines.append(readable_json(to_json(structured)))
     return lines
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from app import __version__
 from app.cli import answering, calling, demo, serving, tasks, watching
 from app.cli.exits import EXPECTED, CommandError, Exit, explain
-from app.cli.output import prepare_streams, words
+from app.cli.output import is_terminal, prepare_streams, words
 from app.cli.parts import Parts
+from app.text import inert_line
+
+_CLOSE: Final = 0.7
+"""How alike, of 1, a name must be to be suggested: ``lst`` is like ``list``."""
 
 
 class _Frame(click.Group):
@@ -24,6 +28,10 @@ class _Frame(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise click.exceptions.Exit(_drop_stdout()) from None
+        except KeyboardInterrupt:  # click's own way prints an empty line where nobody typed ^C
+            if is_terminal(sys.stderr):
+                words("")
+            raise click.exceptions.Exit(Exit.INTERRUPTED) from None
         except EXPECTED as error:
             raise explain(error) from None
 
@@ -80,14 +88,35 @@ def run(argv: list[str], parts: Parts | None = None) -> int:
         return code if isinstance(code, int) else Exit.DONE
     except CommandError as error:
         return _tell(error)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         with contextlib.suppress(OSError):
             error.show()
         return error.exit_code
+    except click.ClickException as error:
+        return _tell(CommandError(Exit(error.exit_code), _usage_words(error)))
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except BrokenPipeError:
         return _drop_stdout()
+
+
+def _usage_words(error: click.ClickException) -> str:
+    """Return what was not said rightly in one line, and where to read how to say it."""
+    said = " ".join(error.format_message().split())
+    if isinstance(error, click.exceptions.NoSuchCommand | click.exceptions.NoSuchOption):
+        from difflib import SequenceMatcher
+
+        name = error.option_name if isinstance(error, click.exceptions.NoSuchOption) else error.command_name
+        said = " ".join(error.message.split())
+        near = " or ".join(
+            other
+            for other in error.possibilities or ()
+            if SequenceMatcher(None, name, other).ratio() >= _CLOSE  # click's own measure takes in too much
+        )
+        said = f"{said.rstrip('.')}; did you mean {near}?" if near else said
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context is not None else "taskinbox"
+    return f"{inert_line(said)} See {command} --help"
 
 
 def _tell(error: CommandError) -> int:

@@ -190,6 +190,7 @@ def delivery_shape(
         "key": question.key,
         "response": embedded(response_json),
         "state": delivery.state,
+        "failure": delivery.failure,
         "message": delivery.message,
         "outcome": outcome,
     }

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 import click
 
-from app.cli.exits import CommandError, Exit
+from app.cli.exits import FAILURES, CommandError, Exit
 from app.cli.output import (
     data,
-    history_lines,
     is_terminal,
     json_line,
     json_lines,
     list_rows,
+    readable_json,
     result_lines,
     short_ids,
-    task_lines,
     words,
 )
 from app.cli.parts import Parts, load, resolve, run_async
+from app.cli.showing import history_lines, task_lines
 from app.text import inert_line
 from storage.records import SECTIONS, Reader, Section, TaskKey, TaskRow
 
@@ -53,10 +54,10 @@ def list_(parts: Parts, status: str | None, server: str | None, refresh: bool, a
     """List tasks and calls, as the inbox knows them."""
     section: Section | None = next((name for name in SECTIONS if name == status), None)
     wire_status = None if section else status
+    code: int = Exit.DONE
     with parts.reader() as reader:
         if refresh:
-            active = [r.key for r in reader.list_rows(server=server) if r.state.tracking == "active"]
-            run_async(_refresh(parts, active))
+            code = run_async(_refresh(parts, _to_look_at(parts, reader, server)))
         rows = reader.list_rows(section=section, server=server, status=wire_status)
         if not rows and server is not None and not _is_known(parts, reader, server):
             raise CommandError(
@@ -72,28 +73,48 @@ def list_(parts: Parts, status: str | None, server: str | None, refresh: bool, a
             list_rows(rows, parts.now(), ids)
         else:
             words("Nothing here yet." if status is None else "Nothing matches.")
+    raise click.exceptions.Exit(code)
+
+
+def _to_look_at(parts: Parts, reader: Reader, server: str | None) -> list[TaskKey]:
+    """Return the active tasks, and the lost ones: a server may know them again.
+
+    A call of unknown outcome can't be looked at, and what was lost with its server is not asked for.
+    """
+    rows = reader.list_rows(server=server)
+    lost = [r.key for r in rows if r.state.tracking == "lost" and r.kind == "task"]
+    entries = parts.entries() if lost else {}
+    active = [r.key for r in rows if r.state.tracking == "active"]
+    return [*active, *(key for key in lost if key.server in entries)]
 
 
 def _is_known(parts: Parts, reader: Reader, server: str) -> bool:
     return server in parts.entries() or bool(reader.list_rows(server=server))
 
 
-async def _refresh(parts: Parts, keys: Sequence[TaskKey]) -> None:
-    """Look at each task once; one that can't be seen keeps what is stored, and the first reason is raised."""
+async def _refresh(parts: Parts, keys: Sequence[TaskKey]) -> Exit:
+    """Look at each task once; returns the code of the first failure.
+
+    What can't be seen keeps what is stored, with a warning; a server that can't be used is tried and told of
+    once, not for each of its tasks.
+    """
     from app.engine.commands import EngineError
 
-    if not keys:
-        return
-    failures: list[EngineError] = []
-    async with parts.engine() as engine:
+    code = Exit.DONE
+    away: set[str] = set()
+    async with contextlib.AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(parts.engine()) if keys else None
         for key in keys:
+            if engine is None or key.server in away:
+                continue
             try:
                 await engine.refresh(key)
             except EngineError as error:
-                failures.append(error)
-                words(f"warning: {inert_line(str(key))}: {inert_line(error.message)}")
-    if failures and len(failures) == len(keys):
-        raise failures[0]
+                code = code or FAILURES[error.failure]
+                words(f"warning: {inert_line(error.message)}")
+                if error.failure in ("unreachable", "sign-in", "unknown-server"):
+                    away.add(key.server)
+    return code
 
 
 @click.command()
@@ -103,16 +124,18 @@ async def _refresh(parts: Parts, keys: Sequence[TaskKey]) -> None:
 @click.pass_obj
 def show(parts: Parts, task: str, refresh: bool, as_json: bool) -> None:
     """Show one task: its questions, its result, what happened to it."""
+    code: int = Exit.DONE
     with parts.reader() as reader:
         key = resolve(reader, task)
         if refresh:
-            run_async(_refresh(parts, [key]))
+            code = run_async(_refresh(parts, [key]))
         print_task(parts, reader, key, as_json=as_json)
+    raise click.exceptions.Exit(code)
 
 
 def print_task(parts: Parts, reader: Reader, key: TaskKey, *, as_json: bool) -> None:
     """Print one task, whole."""
-    from app.cli.shapes import parsed, plain_json, task_shape, to_json
+    from app.cli.shapes import parsed, task_shape, to_json
 
     record, questions = load(reader, key), reader.questions(key)
     if as_json:
@@ -122,7 +145,7 @@ def print_task(parts: Parts, reader: Reader, key: TaskKey, *, as_json: bool) -> 
     if record.state.result_json is not None:
         lines += ["", "result", *result_lines(parsed(record.state.result_json))]
     if record.state.error_json is not None:
-        lines += ["", f"error     {plain_json(record.state.error_json)}"]
+        lines += ["", f"error     {readable_json(record.state.error_json)}"]
     if events := reader.events(key, limit=HISTORY):
         lines += ["", "history", *history_lines(events)]
     data("\n".join(lines))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from app.cli.exits import CommandError, Exit
-from app.cli.output import message_words, status_words
+from app.cli.output import message_words, short_key, status_words
 from app.cli.parts import Parts, resolve, run_async, running
 from app.cli.tasks import json_option
 from app.engine.commands import Changes, Engine
@@ -19,6 +19,9 @@ from storage.records import QuestionRecord, Reader, TaskKey, TaskRecord
 
 if TYPE_CHECKING:
     import asyncio
+
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class Until(Enum):
@@ -44,9 +47,9 @@ def _seconds(_ctx: click.Context, _option: click.Parameter, value: float | None)
     return value
 
 
-timeout_option = click.option(
-    "--timeout", type=float, metavar="SECONDS", callback=_seconds, help="Give up after this long (exit 7)."
-)
+def timeout_option(help: str) -> Callable[[Decorated], Decorated]:
+    """Return the option ``--timeout`` with that help."""
+    return click.option("--timeout", type=float, metavar="SECONDS", callback=_seconds, help=help)
 
 
 @click.command()
@@ -56,7 +59,7 @@ timeout_option = click.option(
     type=click.Choice(["input", "end"]),
     help="End at the first open question (or the task's end), or at the end alone.",
 )
-@timeout_option
+@timeout_option("Give up after this long (exit 7).")
 @json_option
 @click.pass_obj
 def watch(parts: Parts, task: str | None, until: str | None, timeout: float | None, as_json: bool) -> None:
@@ -108,9 +111,16 @@ async def follow(
         touched.update(changes.tasks)
         changed.set()
 
+    said: dict[TaskKey, str] = {}
+
     def say(task: TaskRecord, questions: Sequence[QuestionRecord]) -> None:
-        if report is not None:
-            report(task, questions, to_stderr=to_stderr)
+        if report is None:
+            return
+        line = change_line(task, questions)
+        if report is print_change and said.get(task.key) == line:
+            return  # what changed is not in the line: an answer under way, say
+        said[task.key] = line
+        report(task, questions, to_stderr=to_stderr)
 
     stop = engine.listen(hear)  # before the first look, so that nothing falls between
     try:
@@ -212,7 +222,7 @@ def _all(reader: Reader, touched: set[TaskKey], until: Until, say: Say) -> Calla
 
 def change_line(task: TaskRecord, questions: Sequence[QuestionRecord]) -> str:
     """Return one change as a line: which task, its status, what it says, what it asks."""
-    asks = [inert_line(q.key) for q in questions if q.is_open]
+    asks = [short_key(q.key) for q in questions if q.is_open]
     parts = [inert_line(str(task.key)), inert_line(status_words(task))]
     if text := inert_line(message_words(task)):
         parts.append(text)

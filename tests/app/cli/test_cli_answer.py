@@ -10,7 +10,7 @@ import pytest
 from fakes.cli_engine import Installation, change, form_question
 
 from app.engine.commands import CallOutcome, Delivery, EngineError
-from storage.records import NewQuestion, QuestionChange, Reply
+from storage.records import NewQuestion, QuestionChange, Reply, TaskKey
 
 SCHEMA = """{"type": "object", "required": ["approved", "replicas"], "properties": {
     "approved": {"type": "boolean"},
@@ -281,7 +281,75 @@ def test_each_way_a_delivery_can_end_has_its_exit_code(
     shown = json.loads(captured.out)
     assert shown["state"] == state
     assert shown["response"] == {"action": "decline"}
-    assert "because ␛[1m" in captured.err
+    assert shown["failure"] is None
+    if state != "acknowledged":
+        assert captured.err.endswith("because ␛[1m\n")
+        assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [("unreachable", 4), ("sign-in", 5), ("refused", 1), ("faulty", 1), ("invalid", 2)],
+)
+def test_an_answer_that_is_only_saved_ends_as_its_failure_does_and_says_so_once(
+    home: Installation, capsys: pytest.CaptureFixture[str], failure: str, code: int
+) -> None:
+    home.task("tsk_1", form_question("a", "{}"))
+    home.engine.delivery = Delivery("saved", "Saved. It is so.", failure=failure)  # type: ignore[arg-type]
+    assert home.run("answer", "tsk_1", "--decline", "--json") == code
+    captured = capsys.readouterr()
+    assert captured.err == "Saved. It is so.\n"
+    assert json.loads(captured.out)["failure"] == failure
+
+
+def test_content_given_as_json_is_refused_with_a_line_for_each_name(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.task("tsk_1", form_question("deploy", SCHEMA))
+    assert home.run("answer", "tsk_1", "--accept", '{"ratio": "x", "stage": 1}') == 2
+    named = [line.split(": ")[0] for line in capsys.readouterr().err.splitlines()]
+    assert sorted(named) == ["approved", "ratio", "replicas", "stage"]
+
+
+@pytest.mark.parametrize("key", ["alpha", "one-end", "alpha-one-end", "alpha…end"])
+def test_a_key_may_be_named_by_a_beginning_or_an_ending_that_fits_it_alone(
+    home: Installation, key: str
+) -> None:
+    home.task("tsk_1", form_question("alpha-one-end", "{}"), form_question("beta-two-end", "{}"))
+    assert home.run("answer", "tsk_1", key, "--decline") == 0
+    states = {q.key: q.state for q in home.questions(TaskKey("lab", "tsk_1"))}
+    assert states == {"alpha-one-end": "queued", "beta-two-end": "open"}
+
+
+def test_a_beginning_that_fits_several_keys_lists_them_and_an_exact_key_wins(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.task("tsk_1", form_question("a", "{}"), form_question("ab", "{}"), form_question("ac", "{}"))
+    assert home.run("answer", "tsk_1", "a", "--decline") == 0
+    home.task("tsk_2", form_question("ab", "{}"), form_question("ac", "{}"), form_question("x", "{}"))
+    capsys.readouterr()
+    assert home.run("answer", "tsk_2", "a", "--decline") == 2
+    assert "  ab\n  ac\n" in capsys.readouterr().err
+
+
+def test_an_acknowledged_answer_that_is_still_asked_for_can_be_sent_again(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = home.task("tsk_1", form_question("a", "{}"))
+    (question,) = home.questions(key)
+    assert home.run("answer", "tsk_1", "--again") == 3
+    home.store.queue_answers(key, [Reply(question.id, question.fingerprint, '{"action": "decline"}')], by="x")
+    home.store.claim([question.id], owner="o", dead=lambda owner: False)
+    change(home.store, key, questions=[QuestionChange(question.id, "acknowledged", still_asked=4)])
+    capsys.readouterr()
+    assert home.run("show", "tsk_1") == 0
+    assert "`taskinbox answer --again tsk_1`" in capsys.readouterr().out
+    assert home.run("answer", "tsk_1", "--again", "--decline") == 2
+    assert home.run("answer", "tsk_1", "--again", "--dry-run") == 0
+    assert json.loads(capsys.readouterr().out) == {"action": "decline"}
+    assert not home.engine.asked
+    assert home.run("answer", "--again", "tsk_1") == 0
+    assert home.engine.asked == [("send_again", question.id)]
 
 
 def test_an_answered_call_says_what_it_became(home: Installation, capsys: pytest.CaptureFixture[str]) -> None:

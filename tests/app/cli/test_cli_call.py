@@ -12,6 +12,7 @@ from fakes.cli_engine import Installation, change, form_question
 
 from app.engine.commands import CallOutcome, EngineError, ServerReport, ToolInfo, ToolListing
 from storage.records import NewTask, TaskKey, TaskState
+from storage.store import Store
 
 SCHEMA = {
     "type": "object",
@@ -317,3 +318,60 @@ def test_a_server_that_cannot_be_reached_ends_with_4_and_one_line(
     for argv in (["servers", "test", "lab"], ["tools", "lab"], ["call", "lab", "work"], ["add", "lab", "x"]):
         assert home.run(*argv) == 4
         assert capsys.readouterr().err.splitlines()[-1] == "Error: lab is unreachable"
+
+
+def test_an_interrupted_call_says_where_it_is_kept(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.store.add_task(NewTask(TaskKey("lab", "call-0"), kind="call", tool="work"))
+
+    def interrupted(store: Store) -> None:
+        lost = TaskState("working", tracking="lost", reason="Outcome unknown.")
+        store.add_task(NewTask(TaskKey("lab", "call-1"), kind="call", tool="work", state=lost))
+        raise KeyboardInterrupt
+
+    home.engine.on_call = interrupted
+    assert home.run("call", "lab", "work") == 130
+    captured = capsys.readouterr()
+    assert captured.err.splitlines()[-1] == "call-1: outcome unknown; taskinbox show call-1"
+    assert "call-0" not in captured.err
+
+
+def test_a_call_of_unknown_outcome_is_repeated_when_a_person_says_so(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = TaskKey("lab", "call-1")
+    home.store.add_task(NewTask(key, kind="call", tool="work", state=TaskState(tracking="lost")))
+    home.engine.outcome = CallOutcome("complete", key, result_json='{"content": [{"text": "done"}]}')
+    for wrong in (["lab"], ["--args", "{}"], ["--field", "a=1"], ["lab", "work"]):
+        assert home.run("call", "--again", "call-1", *wrong) == 2
+    assert home.run("call", "--again", "call-9") == 3
+    capsys.readouterr()
+    assert home.run("call", "--again", "call-1") == 0
+    assert home.engine.asked == [("call_again", key)]
+    assert capsys.readouterr().out == "done\n"
+
+
+@pytest.mark.parametrize("argv", [[], ["lab"]])
+def test_a_call_without_server_or_tool_is_a_usage_error(
+    home: Installation, capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    assert home.run("call", *argv) == 2
+    assert capsys.readouterr().err.endswith("See taskinbox call --help\n")
+
+
+def test_the_help_says_that_a_timeout_needs_wait(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert home.run("call", "--help") == 0
+    assert "With --wait: give up" in capsys.readouterr().out
+
+
+def test_a_call_whose_outcome_is_unknown_offers_what_to_do(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = TaskKey("lab", "call-1")
+    home.store.add_task(NewTask(key, kind="call", tool="work", state=TaskState(tracking="lost")))
+    home.engine.outcome = CallOutcome("unknown", key)
+    assert home.run("call", "lab", "work") == 1
+    assert "`taskinbox call --again call-1`" in capsys.readouterr().err

@@ -230,6 +230,17 @@ def test_a_call_is_listed_with_its_call_id(home: Installation, capsys: pytest.Ca
     assert row["kind"] == "call"
 
 
+def test_list_refresh_looks_again_at_lost_tasks_of_known_servers_and_at_no_lost_call(
+    home: Installation,
+) -> None:
+    assert home.run("servers", "add", "lab", "http://127.0.0.1:1/mcp") == 0
+    key = home.task("tsk_1", tracking="lost")
+    home.task("tsk_2", tracking="lost", server="gone")
+    home.store.add_task(NewTask(TaskKey("lab", "call-1"), kind="call", state=TaskState(tracking="lost")))
+    assert home.run("list", "--refresh") == 0
+    assert home.engine.asked == [("refresh", key)]
+
+
 def test_list_refresh_looks_at_active_tasks_first(home: Installation) -> None:
     key = home.task("a")
     home.task("b", status="completed", tracking="ended")
@@ -300,16 +311,28 @@ def test_plain_json_is_ascii_on_one_line_and_means_the_same() -> None:
     assert "1.10" in plain
 
 
+@pytest.mark.parametrize(
+    ("failure", "code", "told"),
+    [
+        ("unreachable", 4, (1, 1)),  # a server that is away is told of once, not for each of its tasks
+        ("sign-in", 5, (1, 1)),
+        ("faulty", 1, (2, 1)),
+        ("invalid", 2, (2, 1)),
+    ],
+)
 def test_refreshing_says_what_could_not_be_seen_and_shows_what_is_stored(
-    home: Installation, capsys: pytest.CaptureFixture[str]
+    home: Installation, capsys: pytest.CaptureFixture[str], failure: str, code: int, told: tuple[int, int]
 ) -> None:
-    home.task("a")
-    home.engine.failure = EngineError("unreachable", "lab is away \x1b[1m")
-    assert home.run("list", "--refresh") == 4
-    assert capsys.readouterr().err.splitlines() == [
-        "warning: lab/a: lab is away ␛[1m",
-        "Error: lab is away ␛[1m",
-    ]
+    home.task("a", status_message="as stored")
+    home.task("b")
+    home.engine.failure = EngineError(failure, "lab is away \x1b[1m")  # type: ignore[arg-type]
+    for command in (["list"], ["show", "a"]):
+        assert home.run(*command, "--refresh") == code
+        captured = capsys.readouterr()
+        assert "as stored" in captured.out
+        assert captured.err.splitlines() == ["warning: lab is away ␛[1m"] * told[len(command) - 1]
+        assert home.run(*command, "--refresh", "--json") == code
+        assert "as stored" in json.dumps(json.loads(capsys.readouterr().out))
 
 
 def test_a_home_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -338,5 +361,53 @@ def test_asking_for_help_is_no_error(home: Installation, argv: list[str]) -> Non
     "argv",
     [["nonsense"], ["list", "--nonsense"], ["show"], ["servers", "add", "lab"], ["doctor"], ["export"]],
 )
-def test_what_is_no_command_is_a_usage_error(home: Installation, argv: list[str]) -> None:
+def test_what_is_no_command_is_a_usage_error_in_one_line(
+    home: Installation, capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
     assert home.run(*argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("Error: ")
+    assert line.endswith("--help")
+
+
+@pytest.mark.parametrize(
+    ("argv", "near"),
+    [
+        (["lst"], "list"),
+        (["frobnicate"], None),
+        (["list", "--jsn"], "--json"),
+        (["list", "--frobnicate"], None),
+        (["servers", "tset"], "test"),
+    ],
+)
+def test_only_what_is_nearly_the_same_is_suggested(
+    home: Installation, capsys: pytest.CaptureFixture[str], argv: list[str], near: str | None
+) -> None:
+    assert home.run(*argv) == 2
+    error = capsys.readouterr().err
+    assert argv[-1] in error
+    assert ("did you mean" in error) == (near is not None)
+    assert near is None or f"did you mean {near}?" in error
+
+
+def test_a_wrong_value_is_named_with_the_command_that_explains_it(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert home.run("list", "--status", "sleeping") == 2
+    error = capsys.readouterr().err
+    assert "'sleeping'" in error
+    assert error.endswith("See taskinbox list --help\n")
+
+
+def test_a_damaged_database_says_what_to_do(home: Installation, capsys: pytest.CaptureFixture[str]) -> None:
+    home.close()
+    for leftover in home.paths.data.glob("inbox.db*"):
+        leftover.unlink()
+    home.paths.database.write_bytes(b"not a database, but long enough to be read as one" * 100)
+    assert home.run("list") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(home.paths.database) in line
+    assert "move that file away" in line
+    assert "taskinbox locate" in line

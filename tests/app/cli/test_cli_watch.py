@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from fakes.cli_engine import Installation, change, form_question
 
-from storage.records import NewTask, TaskKey, TaskState, TaskWrites
+from storage.records import NewTask, Reply, TaskKey, TaskState, TaskWrites
 from storage.store import Store
 
 
@@ -169,3 +169,28 @@ def test_an_engine_that_breaks_is_not_waited_for(home: Installation) -> None:
     with pytest.raises(ZeroDivisionError):
         home.run("watch", "tsk_1")
     assert home.engine.is_closed
+
+
+def test_what_changes_outside_of_the_line_prints_no_second_one(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = home.task("tsk_1", form_question("a", "{}"), form_question("b", "{}"))
+    first, second = home.questions(key)
+
+    def answered(store: Store) -> TaskKey:
+        for question in (first, second):
+            reply = Reply(question.id, question.fingerprint, '{"action": "decline"}')
+            store.queue_answers(key, [reply], by="x")
+        return key
+
+    def sent(store: Store) -> TaskKey:
+        store.claim([first.id], owner="o", dead=lambda owner: False)
+        return key
+
+    home.engine.script = [answered, sent, becomes(key, status="working"), becomes(key, **END)]
+    for command in (["watch", "tsk_1", "--until", "end"], ["watch", "--until", "end"]):
+        home.run(*command)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].endswith("completed")
+    assert len(set(lines)) == len(lines)
+    assert len(lines) >= 4
