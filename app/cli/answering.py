@@ -12,9 +12,8 @@ from app.cli.calling import finish_outcome
 from app.cli.exits import FAILURES, CommandError, Exit, usage
 from app.cli.output import clock_words, command_name, json_line, readable_json, words
 from app.cli.parts import Parts, load, resolve, run_async
-from app.cli.showing import not_answered_here
 from app.cli.tasks import json_option
-from app.engine.commands import Answer, Delivery
+from app.engine.commands import Answer, Delivery, answerable, unanswerable
 from app.text import inert, inert_line
 from storage.records import QuestionRecord, Reader, TaskKey
 
@@ -213,15 +212,11 @@ def compose(question: QuestionRecord, said: Said) -> Answer:
         raise usage(f"{name}: what is asked can't be read by this program.")
     params = request.get("params")
     params = params if isinstance(params, dict) else {}
-    kind = not_answered_here(question, params)
-    if kind is not None:
-        raise usage(
-            f"{name}: this installation does not answer {kind}; the task waits on, "
-            f"and `taskinbox cancel {command_name(question.task)}` ends it."
-        )
+    if (why := unanswerable(question)) is not None:
+        raise usage(f"{name}: {why} `taskinbox cancel {command_name(question.task)}` does that.")
     if said.action != "accept":
         return Answer(question, said.action)
-    if params.get("mode") == "url":
+    if answerable(question) == "url":
         return _consent(question, said, params)
     schema = params.get("requestedSchema")
     if not isinstance(schema, Mapping):

@@ -14,6 +14,7 @@ from app.cli.output import (
     short_key,
     status_words,
 )
+from app.engine.commands import answerable, unanswerable
 from app.text import inert, inert_line
 from storage.records import EventRecord, QuestionRecord, TaskRecord
 
@@ -54,22 +55,10 @@ def question_lines(question: QuestionRecord) -> list[str]:
     return lines
 
 
-def not_answered_here(question: QuestionRecord, params: dict[str, Any]) -> str | None:
-    """Return the kind of a question that this installation does not answer; ``None``: it does."""
-    if question.method != "elicitation/create":
-        return inert_line(question.method)
-    mode = params.get("mode", "form")
-    return None if mode in ("form", "url") else f"elicitation mode {inert_line(str(mode))}"
-
-
 def _answer_lines(question: QuestionRecord, params: dict[str, Any]) -> list[str]:
-    kind = not_answered_here(question, params)
-    if kind is not None:
-        return [
-            f"  this installation does not answer {kind}; the task keeps waiting, and "
-            f"`taskinbox cancel {command_name(question.task)}` cancels it"
-        ]
-    if params.get("mode") == "url":
+    if (why := unanswerable(question)) is not None:
+        return [f"  {why} `taskinbox cancel {command_name(question.task)}` does that."]
+    if answerable(question) == "url":
         return ["  --accept '{}' consents to opening it; it is not opened for you"]
     schema = params.get("requestedSchema")
     return field_lines(schema if isinstance(schema, dict) else {"type": "object", "properties": {}})

@@ -24,7 +24,7 @@ def shown(home: Installation, capsys: pytest.CaptureFixture[str], name: str = "t
     [
         ("roots/list", "{}", "roots/list"),
         ("sampling/createMessage", '{"messages": []}', "sampling/createMessage"),
-        ("elicitation/create", '{"mode": "dance", "message": "Hop"}', "elicitation mode dance"),
+        ("elicitation/create", '{"mode": "dance", "message": "Hop"}', "an elicitation in the mode dance"),
     ],
 )
 def test_a_question_that_is_not_answered_here_says_so_and_how_to_cancel(
@@ -32,7 +32,7 @@ def test_a_question_that_is_not_answered_here_says_so_and_how_to_cancel(
 ) -> None:
     home.task("tsk_1", NewQuestion("k", "p", method, f'{{"method": "{method}", "params": {params}}}'))
     text = shown(home, capsys)
-    assert f"this installation does not answer {kind}" in text
+    assert f"This installation does not answer {kind}" in text
     assert "`taskinbox cancel tsk_1`" in text
     assert "--defaults" not in text
 
