@@ -53,6 +53,18 @@ def test_the_demo_opens_alive_and_goes_on_the_next_time(tmp_path: Path) -> None:
         assert len(services(data)) == 1
         entry = json.loads((program.home / "config" / "mcp.json").read_text())["mcpServers"]["demo"]
         assert entry["url"].startswith("http://127.0.0.1:")
+        readable = [str(path) for path in data.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+        assert readable == []
+        assert (data / "demo.lock").exists()
+
+        program.run("servers", "add", "demo", "http://127.0.0.1:1/mcp", "--force")
+        second = Terminal(program.command("demo"), env={"TASKINBOX_HOME": str(program.home)})
+        with second:
+            second.wait_for("Needs you 4", timeout=60)
+            assert program.json("servers", "list")[0]["url"] == entry["url"]
+            second.send("q")
+            assert second.wait_ended(60) == 0
+        assert len(services(data)) == 1
         terminal.send("q")
         assert terminal.wait_ended(60) == 0
     assert services(data) == []
