@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.engine.commands import unanswerable
 from app.engine.observed import Asked, Observed, asked, fingerprint
 from app.engine.reconcile import (
     FAULT_ASKED_AGAIN,
@@ -22,7 +23,6 @@ from app.engine.reconcile import (
     reconcile,
     resumed,
     stopped,
-    unanswerable,
 )
 from storage.records import QuestionRecord, QuestionState, TaskKey, TaskRecord, TaskState, TaskWrites
 
