@@ -143,8 +143,11 @@ class TaskHeader(Vertical):
             left_of(record, now),
         )
         said = self._said_parts(record, now)
-        self._said.display = bool(said)
-        self._said.show(joined(*said[:-1]))
+        # Where there is room, the line stays while a task is watched: what is below must not move under the
+        # pointer when its server says something.
+        steady = state.tracking == "active" and self.app.size.height >= SHORT
+        self._said.display = bool(said) or steady
+        self._said.show(joined(*said[:-1]) if said else " ")
 
     def _said_parts(self, record: TaskRecord, now: int) -> list[Part]:
         state = record.state

@@ -34,6 +34,8 @@ from storage.errors import StorageError
 from storage.records import QuestionRecord, TaskKey, TaskRecord
 
 PANES: Final = ("overview", "timeline", "raw")
+MOST_CARDS: Final = 10
+"""Forms at a time: a server may ask hundreds of questions at once, and each form takes its time."""
 
 
 class TaskView(Widget):
@@ -91,6 +93,7 @@ class TaskView(Widget):
         self._tabs = TabbedContent(initial="overview")
         self._actions = Horizontal(classes="actions")
         self._overview = Overview()
+        self._more = InertText("", "$text-warning")
         self._answered = AnsweredView()
         self._timeline = Timeline()
         self._raw = RawView()
@@ -107,15 +110,14 @@ class TaskView(Widget):
         yield self._header
         with self._tabs:
             with TabPane("Overview", id="overview"), self._overview:
+                yield self._more
                 yield self._answered
             with TabPane("Timeline", id="timeline"), VerticalScroll():
                 yield self._timeline
             with TabPane("Raw", id="raw"):
                 yield self._raw
         with self._sure:
-            yield InertText(
-                "It may have run already: calling it again may run it twice. Call it again?", "$text-warning"
-            )
+            yield InertText("It may have run already, and may run twice. Call it again?", "$text-warning")
             yield self._sure_no
             yield self._sure_yes
         with self._actions:
@@ -137,7 +139,7 @@ class TaskView(Widget):
 
     @property
     def cards(self) -> tuple[QuestionCard, ...]:
-        """The questions that are shown as cards, in their order."""
+        """The cards, in their order."""
         return tuple(self._cards.values())
 
     def show(self, key: TaskKey | None) -> None:
@@ -214,13 +216,17 @@ class TaskView(Widget):
             if card.follow(by_id.get(question_id)):
                 self._drop(question_id)
         drafts = drafts_of(self.app)
-        came = [q for q in questions if q.is_open and q.id not in self._cards]
+        waiting = [q for q in questions if q.is_open and q.id not in self._cards]
+        came = waiting[: max(0, MOST_CARDS - len(self._cards))]
+        more = len(waiting) - len(came)
+        self._more.display = more > 0
+        self._more.show(f"And {more:,} more: they come as these are answered.")
         for question in came:
             card = make_card(question, drafts.of(question), opener=self._opener, monotonic=self._monotonic)
             card.limit_height(self._room)
             self._cards[question.id] = card
             # Below the others: a card that came later never pushes another from under a finger.
-            self._overview.mount(card, before=self._answered)
+            self._overview.mount(card, before=self._more)
 
     def _drop(self, question_id: int) -> None:
         card = self._cards.pop(question_id)

@@ -19,7 +19,7 @@ from app.tui.widgets.status_bar import KeyBar
 from app.tui.widgets.task_header import shorten, times_line
 from app.tui.widgets.task_view import TaskView
 from app.tui.words import inbox_keys, server_health
-from storage.records import NewTask, ServerRecord, TaskKey, TaskState
+from storage.records import NewTask, QuestionChange, ServerRecord, TaskKey, TaskState, TaskWrites
 
 TIMES = ("786530c0-1111-4222-8333", "started 10:30", "changed 7s ago", "12m left")
 
@@ -164,3 +164,24 @@ async def test_the_buttons_of_a_call_are_in_sight_however_long_its_form(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(inbox.app.focused, Input))
         assert "Run ^S" in painted(inbox.app)
+
+
+async def test_hundreds_of_questions_come_ten_at_a_time(inbox: Shell) -> None:
+    key = TaskKey("ci", "tsk_1")
+    asks = tuple(form({"yes": {"type": "boolean"}}, key=f"q{n:03}") for n in range(300))
+    inbox.store.add_task(
+        NewTask(key, tool="deploy", state=TaskState(status="input_required")), questions=asks
+    )
+    async with inbox.app.run_test(size=(130, 36)) as pilot:
+        await until(pilot, lambda: len(inbox.screen.query(QuestionForm)) == 10)
+        view = inbox.screen.query_one(TaskView)
+        assert view._more.display
+        assert "290 more" in view._more.text
+        first = view.cards[0].question
+        inbox.store.change_task(
+            key, lambda _t, _q: TaskWrites(question_changes=(QuestionChange(first.id, "withdrawn"),))
+        )
+        inbox.engine.changed(key)
+        await until(pilot, lambda: "289 more" in view._more.text)
+        assert len(view.cards) == 10
+        assert first.id not in [card.question.id for card in view.cards]
