@@ -57,7 +57,8 @@ def engine_error(server: str, error: McpError, *, doing: str) -> EngineError:
         "sign-in": " Put a valid token into its headers in the servers file.",
         "faulty": " The fault is the server's; its log may say more.",
     }.get(kind, "")
-    return EngineError(kind, f"Server {server}, {doing}: {describe(error)}{next_step}")
+    # An id or a tool's name may be long; what happened must still be read where a notice is cut.
+    return EngineError(kind, f"Server {server}, {inert_line(doing, 80)}: {describe(error)}{next_step}")
 
 
 def unknown_task(key: TaskKey) -> EngineError:

@@ -154,8 +154,10 @@ def _questions(
         if stored is not None:
             outstanding.add(stored.id)
             _still_there(stored, changes, events)
-        elif versions.get(one.key, 0) >= VERSIONS_PER_KEY or len(own) + len(new) >= QUESTIONS_PER_TASK:
+        elif versions.get(one.key, 0) >= VERSIONS_PER_KEY:
             trouble = "The server keeps asking new questions under old names; they are no longer taken in."
+        elif len(own) + len(new) >= QUESTIONS_PER_TASK:
+            trouble = f"The server asks more than {QUESTIONS_PER_TASK} questions; the rest is not taken in."
         else:
             fault = FAULT_REUSED if one.key in versions else None
             new.append(NewQuestion(one.key, one.fingerprint, one.method, one.request_json, fault=fault))

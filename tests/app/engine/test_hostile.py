@@ -136,3 +136,16 @@ async def test_an_error_with_any_data_is_kept_exactly(inbox: Inbox, server: Task
         server.on("tools/call", error(-32000, "no", data))
         outcome = await inbox.engine.call("ci", "deploy", "{}")
         assert json.loads(outcome.error_json or "")["data"] == data
+
+
+async def test_what_a_server_refused_is_readable_behind_the_longest_id(
+    inbox: Inbox, server: TaskScript
+) -> None:
+    key = TaskKey("ci", "\x1b[2J" + "a" * 10_000)
+    server.show(key.id)
+    await inbox.engine.track("ci", key.id)
+    server.on("tasks/cancel", error(-32603, "not now"))
+    with pytest.raises(EngineError, match="not now") as caught:
+        await inbox.engine.cancel(key)
+    assert len(caught.value.message) < 400
+    assert "\x1b" not in caught.value.message
