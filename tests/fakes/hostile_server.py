@@ -301,7 +301,7 @@ class HostileServer(TaskScript):
         """Return a task as tasks/get shows it."""
         odd = TASKS.get(name, {})
         status = "input_required" if "inputRequests" in odd else "working"
-        return {**task(task_id(name), status), **odd}
+        return {**task(task_id(name), status, pollIntervalMs=4_000), **odd}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -317,7 +317,7 @@ class HostileServer(TaskScript):
         name = wanted.split("-")[1]
         broken = name in BROKEN or name in ("status", "type")
         if broken and not self.turned:
-            await result(task(wanted))(exchange)
+            await result(task(wanted, pollIntervalMs=4_000))(exchange)
         elif name in BROKEN:
             await _broken(name)(exchange)
         else:
