@@ -551,10 +551,8 @@ def held_up_by(walk: Walk, name: str) -> None:
     server.tasks[f"x-{name}"] = {**task(f"x-{name}"), **FLOODS[name]}
     asked = len(server.of("tasks/get"))
     walk.wait(lambda _: len(server.of("tasks/get")) > asked + 12, "some rounds of polls")
-    section = {"input_required": "1", "completed": "3"}.get(FLOODS[name].get("status", ""), "2")
-    walk.terminal.press_until(section, lambda s: f"hostile  x-{name} " in s)
-    walk.press("home")
-    walk.terminal.press_until("down", lambda s: f"▌hostile  x-{name} " in s)
+    sections = {"input_required": "needs-you", "completed": "finished"}
+    walk.find(sections.get(FLOODS[name].get("status", ""), "running"), f"x-{name}")
     for _ in range(2):
         before = spent(pid)
         walk.terminal.send("?")
