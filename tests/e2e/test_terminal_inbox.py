@@ -303,3 +303,15 @@ def test_in_no_terminal_it_says_what_it_needs(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "terminal" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_letters_behind_a_slash_are_a_filter_and_no_commands(here: Installation, proxy: Proxy) -> None:
+    key = call(here, "generate_report", '{"size": "small"}')
+    terminal = here.inbox()
+    terminal.wait_for("Needs you 1")
+    terminal.send("1/cefrq")
+    terminal.wait_for("cefrq", "Nothing matches")
+    assert here.run("list", "--json")[0]["section"] == "needs-you"
+    assert proxy.passed["tasks/cancel"] == 0
+    terminal.press_until("escape", lambda shown: "Nothing matches" not in shown)
+    assert here.questions(key)[0].state == "open"

@@ -227,7 +227,7 @@ class InboxScreen(FilteredScreen):
 
     def focus_list(self) -> None:
         """Give the list the focus."""
-        self._tasks.focus()
+        self.set_focus(self._tasks)
 
     # The task beside the list
 
@@ -254,7 +254,7 @@ class InboxScreen(FilteredScreen):
     def on_resize(self) -> None:
         """Show the task beside the list, or not."""
         if not self.is_wide and self.focused is not None and self._pane in self.focused.ancestors:
-            self._tasks.focus()
+            self.set_focus(self._tasks)
         self._show_keys()
         self._follow()
 
@@ -284,7 +284,7 @@ class InboxScreen(FilteredScreen):
     def action_section(self, section: Section) -> None:
         """Show a section."""
         self.open_section(section)
-        self._tasks.focus()
+        self.set_focus(self._tasks)
 
     def action_shift_section(self, by: int) -> None:
         """Show the section to the left or to the right."""
@@ -379,4 +379,4 @@ class InboxScreen(FilteredScreen):
         if self.focused is None or self._pane not in self.focused.ancestors:
             self.clear_filter()
         self._pane.stay()
-        self._tasks.focus()
+        self.set_focus(self._tasks)

@@ -81,7 +81,7 @@ class ServersScreen(Screen[None]):
             )
         )
         self.refresh_servers()
-        self.query_one(OptionList).focus()
+        self.set_focus(self.query_one(OptionList))
 
     def tick(self) -> None:
         """Let the ages go on, and show what the engine has learned meanwhile."""

@@ -139,3 +139,25 @@ async def test_a_servers_file_that_can_not_be_read_says_why_where_the_servers_wo
         await pilot.press("s")
         await until(pilot, lambda: "a comma is missing [/foo]" in painted(inbox.app))
         assert "No server yet" not in painted(inbox.app)
+
+
+@pytest.mark.parametrize("before", ["1", "escape"])
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_a_filter_asked_for_right_behind_another_key_keeps_the_focus(
+    inbox: Shell, size: tuple[int, int], before: str
+) -> None:
+    """Giving the list the focus must not come late, after the filter has it: letters would be commands."""
+    async with inbox.app.run_test(size=size) as pilot:
+        await until(pilot, lambda: inbox.engine.runs == 1)
+        await pilot.press(before)
+        await pilot.press("slash", "escape")  # the filter's line is made
+        burst(inbox, before, "slash")
+        await pilot.pause(0.3)
+        await pilot.press(*"cefrq")
+        field = inbox.app.focused
+        assert isinstance(field, Input)
+        assert field.value == "cefrq"
+        assert inbox.app.screen is inbox.app.inbox
+        task = inbox.app.reader.task(KEY)
+        assert task is not None
+        assert task.archived_at is None
