@@ -5,23 +5,53 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from importlib import import_module
 from typing import Any, Final
 
 import click
 
 from app import __version__
-from app.cli import answering, calling, demo, serving, tasks, watching
 from app.cli.exits import EXPECTED, CommandError, Exit, explain
 from app.cli.output import is_terminal, prepare_streams, words
 from app.cli.parts import Parts
 from app.text import inert_line
+
+_COMMANDS: Final = {
+    "add": "calling:add",
+    "answer": "answering:answer",
+    "archive": "tasks:archive",
+    "call": "calling:call",
+    "cancel": "tasks:cancel",
+    "demo": "demo:demo",
+    "demo-server": "demo:demo_server",
+    "forget": "tasks:forget",
+    "list": "tasks:list_",
+    "locate": "tasks:locate",
+    "servers": "serving:servers",
+    "show": "tasks:show",
+    "tools": "serving:tools",
+    "watch": "watching:watch",
+}
+"""Each command's module in this package, and its name there. It is loaded when it is called: the inbox, which
+calls none, opens sooner."""
 
 _CLOSE: Final = 0.7
 """How alike, of 1, a name must be to be suggested: ``lst`` is like ``list``."""
 
 
 class _Frame(click.Group):
-    """Maps every expected failure to its exit code, and leaves bugs to Python."""
+    """Loads commands when they are called, maps every expected failure to its exit code, and leaves bugs to
+    Python."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"app.cli.{module}"), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -54,25 +84,6 @@ def root(ctx: click.Context) -> None:
         from app.cli.inbox import open_inbox
 
         ctx.exit(open_inbox(ctx.obj))
-
-
-for command in (
-    demo.demo,
-    demo.demo_server,
-    serving.servers,
-    serving.tools,
-    calling.call,
-    calling.add,
-    tasks.list_,
-    tasks.show,
-    answering.answer,
-    tasks.cancel,
-    watching.watch,
-    tasks.archive,
-    tasks.forget,
-    tasks.locate,
-):
-    root.add_command(command)
 
 
 def run(argv: list[str], parts: Parts | None = None) -> int:
@@ -108,9 +119,10 @@ def _usage_words(error: click.ClickException) -> str:
 
         name = error.option_name if isinstance(error, click.exceptions.NoSuchOption) else error.command_name
         said = " ".join(error.message.split())
+        known = error.possibilities or (() if isinstance(error, click.exceptions.NoSuchOption) else _COMMANDS)
         near = " or ".join(
             other
-            for other in error.possibilities or ()
+            for other in known
             if SequenceMatcher(None, name, other).ratio() >= _CLOSE  # click's own measure takes in too much
         )
         said = f"{said.rstrip('.')}; did you mean {near}?" if near else said
