@@ -25,14 +25,7 @@ from app.engine.commands import EngineError
 from app.paths import Paths
 from storage.records import TaskKey
 
-pytestmark = [
-    pytest.mark.terminal,
-    pytest.mark.xdist_group("hostile"),
-    pytest.mark.skipif(
-        os.environ.get("TASKINBOX_WALK") != "1",
-        reason="minutes of walking through every screen; TASKINBOX_WALK=1 runs it",
-    ),
-]
+pytestmark = [pytest.mark.terminal, pytest.mark.xdist_group("hostile")]
 
 Json = dict[str, Any]
 
