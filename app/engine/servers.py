@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
+from app import __version__
 from app.config import ConfigError, Connection, ServersFile, UnknownServer, connection
 from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
@@ -31,7 +32,7 @@ from storage.records import ServerRecord
 
 IN_FLIGHT: Final = 16
 """Requests of ours under way at one server; tool calls, which may take minutes, are not counted."""
-CLIENT: Final = Implementation(name="taskinbox", version="0.1.0")
+CLIENT: Final = Implementation(name="taskinbox", version=__version__)
 LIMITS: Final = Limits(connections=64)
 
 T = TypeVar("T")
