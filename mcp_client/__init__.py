@@ -14,14 +14,14 @@ from mcp_client.client import McpClient
 from mcp_client.errors import (
     AuthRequired,
     InvalidRequest,
+    LegacyServer,
     McpError,
     ProtocolError,
     ServerError,
     TransportError,
 )
-from mcp_client.headers import PROTOCOL_VERSION
 from mcp_client.http import HttpTransport
-from mcp_client.jsonrpc import Incoming, JSONObject, JSONValue, Outgoing, RawJSON
+from mcp_client.jsonrpc import PROTOCOL_VERSION, Incoming, JSONObject, JSONValue, Outgoing, RawJSON
 from mcp_client.limits import Limits
 from mcp_client.reading import parse_time, read_handle, read_input_required, read_task, read_tool_result
 from mcp_client.tool_headers import MirroredParameter
@@ -75,6 +75,7 @@ __all__ = [
     "InvalidRequest",
     "JSONObject",
     "JSONValue",
+    "LegacyServer",
     "Limits",
     "McpClient",
     "McpError",

@@ -61,7 +61,7 @@ class McpClient:
         self._ids = (f"{token}-{number}" for number in itertools.count(1))
         self._mirrored: dict[str, tuple[MirroredParameter, ...]] = {}
         self._meta: JSONObject = {
-            f"{_META}protocolVersion": wire_headers.PROTOCOL_VERSION,
+            f"{_META}protocolVersion": jsonrpc.PROTOCOL_VERSION,
             f"{_META}clientInfo": client_info.to_wire(),
             f"{_META}clientCapabilities": (capabilities or ClientCapabilities()).to_wire(),
         }

@@ -6,6 +6,7 @@ McpError
 │   └── InvalidRequest   it was never sent: the address, a header or a value can't go over the wire
 ├── AuthRequired         the server wants credentials, or others than those it got
 ├── ProtocolError        the peer broke the rules; names the field
+├── LegacyServer         the server speaks an older revision only, which has no Tasks extension
 └── ServerError          the server answered with a JSON-RPC error
 ```
 
@@ -83,6 +84,17 @@ class ProtocolError(McpError):
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
+
+
+class LegacyServer(McpError):
+    """The server speaks a revision before 2026-07-28, which has no Tasks extension; nothing was done for the
+    request (basic/versioning, "Backward Compatibility")."""
+
+    def __init__(self, version: str | None) -> None:
+        spoken = version or "an older revision of MCP"
+        super().__init__(f"The server speaks {spoken}, which has no Tasks extension.")
+        self.version = version
+        """What it says it speaks, such as ``2025-11-25``; ``None``: it does not say."""
 
 
 class ServerError(McpError):

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from mcp_client.errors import InvalidRequest
 
-PROTOCOL_VERSION: Final = "2026-07-28"
-
 _PLAIN: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PREFIX: Final = "=?base64?"

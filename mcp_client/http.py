@@ -84,6 +84,9 @@ class HttpTransport:
         except _FAILURES as error:
             raise self._failure(error, attempt) from error
 
+    async def connect(self) -> None:
+        """Do nothing: every request finds its own way."""
+
     async def aclose(self) -> None:
         """Close all connections; requests under way fail."""
         self._closed = True
@@ -140,7 +143,11 @@ class HttpTransport:
             ("Accept", "application/json, text/event-stream"),
             ("Accept-Encoding", "gzip"),
             ("Content-Type", "application/json"),
-            ("MCP-Protocol-Version", wire_headers.PROTOCOL_VERSION),
+        ]
+        if request.version is None:
+            return found
+        found += [
+            ("MCP-Protocol-Version", request.version),
             ("Mcp-Method", wire_headers.encode_value(request.method)),
         ]
         if request.name is not None:

@@ -21,6 +21,8 @@ JSONValue: TypeAlias = Any
 too."""
 JSONObject: TypeAlias = dict[str, Any]
 
+PROTOCOL_VERSION: Final = "2026-07-28"
+
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _QUOTED: Final = 120
 """Characters of a peer's own words that an error message repeats."""
@@ -37,11 +39,14 @@ class Outgoing:
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
     """Further headers, for a transport that has them; values encoded already."""
+    version: str | None = PROTOCOL_VERSION
+    """The protocol version that the body declares; ``None``: a request of the older revisions, which declare
+    nothing and have no routing headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """The response to one request."""
+    """The response to one request, or a notification on its stream."""
 
     message: JSONObject
     http_status: int | None = None
@@ -56,6 +61,11 @@ def encode(value: JSONValue) -> bytes:
         return text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequest(f"The request can't be written as JSON: {error}") from None
+
+
+def encode_notification(method: str, params: JSONObject) -> bytes:
+    """Write a JSON-RPC notification."""
+    return encode({"jsonrpc": "2.0", "method": method, "params": params})
 
 
 def encode_request(request_id: str, method: str, params: JSONObject) -> bytes:
@@ -202,6 +212,7 @@ __all__ = [
     "RawJSON",
     "decode",
     "encode",
+    "encode_notification",
     "encode_request",
     "is_response",
     "quoted",

@@ -17,6 +17,12 @@ class Limits:
     """The same for a request that runs a tool."""
     connect_seconds: float = 10.0
     """For one connection, TLS included."""
+    ack_seconds: float = 10.0
+    """From asking for a subscription to its acknowledgement."""
+    idle_seconds: float = 300.0
+    """How long a stream over HTTP may be silent before it is taken for dead; comments count as life."""
+    exit_seconds: float = 2.0
+    """How long a server on stdio is given to exit, once by itself and once more when asked to terminate."""
     depth: int = 128
     """Nesting of arrays and objects in a reply."""
     pages: int = 100
