@@ -1,9 +1,11 @@
 # `make demo` and `make test` need Python 3.11+, make and git; everything else they install into .venv.
+# `make conformance` and `make peers` need npm, too; what they install goes into build/conformance.
 PYTHON ?= python3
 BIN := .venv/bin
 EXTRA ?= dev
+SUITE := build/conformance
 
-.PHONY: demo test lint format screenshots clean
+.PHONY: demo test conformance lint format screenshots clean
 .DEFAULT_GOAL := demo
 
 # Two environments in one folder: `demo` installs the program, `test` adds the development tools.
@@ -21,6 +23,13 @@ demo: .venv/.demo
 test: .venv/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
+$(SUITE)/.installed: tests/conformance/setup tests/conformance/package.json tests/conformance/package-lock.json
+	@tests/conformance/setup $(SUITE)
+	@touch $@
+
+conformance: .venv/.dev $(SUITE)/.installed
+	@PYTHONPATH=tests $(BIN)/python -m conformance.run $(SUITE)
+
 lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -35,4 +44,4 @@ screenshots: .venv/.dev
 	$(BIN)/python screenshots/make.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis $(SUITE)
