@@ -15,12 +15,12 @@ _ANY_HEADER: Final = 32 + zlib.MAX_WBITS
 """Tells zlib to recognise a gzip or a zlib header by itself."""
 
 
-async def body_chunks(response: httpx.Response, *, limit: int) -> AsyncGenerator[bytes, None]:
+async def body_chunks(response: httpx.Response, *, limit: int | None) -> AsyncGenerator[bytes, None]:
     """Yield the body of *response*, unpacked.
 
     httpx would unpack a whole chunk at a time, in as many layers as the reply claims, before anything is
-    counted; here one layer is unpacked in pieces. Raises `ProtocolError` past *limit* bytes or for a broken
-    encoding.
+    counted; here one layer is unpacked in pieces. Raises `ProtocolError` past *limit* bytes (``None``: no
+    bound, for a stream whose reader bounds each of its parts) or for a broken encoding.
     """
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):
@@ -32,11 +32,11 @@ async def body_chunks(response: httpx.Response, *, limit: int) -> AsyncGenerator
     total = packed = 0
     async for chunk in response.aiter_raw():
         packed += len(chunk)
-        if packed > limit:
+        if limit is not None and packed > limit:
             raise ProtocolError(f"The reply is larger than {limit:,} bytes.")
         for piece in (chunk,) if unpack is None else _unpacked(unpack, chunk):
             total += len(piece)
-            if total > limit:
+            if limit is not None and total > limit:
                 raise ProtocolError(f"The reply is larger than {limit:,} bytes.")
             yield piece
     if unpack is not None and not unpack.eof and packed:

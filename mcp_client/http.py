@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
@@ -15,25 +15,15 @@ import httpx
 
 from mcp_client import headers as wire_headers
 from mcp_client import jsonrpc
-from mcp_client.body import body_chunks
-from mcp_client.errors import AuthRequired, InvalidRequest, McpError, ProtocolError, TransportError
-from mcp_client.jsonrpc import Incoming, JSONObject, Outgoing
+from mcp_client.errors import InvalidRequest, McpError, TransportError
+from mcp_client.jsonrpc import Incoming, Outgoing
 from mcp_client.limits import Limits
-from mcp_client.sse import events
+from mcp_client.replies import FAILURES, Replies
 from mcp_client.transport import OnMessage
 
 _KEEPALIVE_SECONDS: Final = 4.0
 """Below the five seconds after which common servers close an idle connection: a request written to a
 connection that is just being closed would be one whose outcome nobody knows."""
-
-_DRAIN_SECONDS: Final = 0.05
-"""How long a stream may take to end after its response; one that ends leaves its connection for the next
-request."""
-
-_UNPROCESSED: Final = frozenset({400, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 426, 429, 431})
-"""Statuses that say the request was refused before anything was done for it."""
-
-_FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError)
 
 
 @dataclass(slots=True)
@@ -74,15 +64,38 @@ class HttpTransport:
         """
         attempt = _Attempt()
         try:
-            async with asyncio.timeout(timeout):
-                return await self._exchange(request, attempt, on_message)
+            async with asyncio.timeout(timeout), self._responding(request, attempt) as response:
+                return await self._replies().read(request, response, on_message)
         except McpError:
             raise
         except TimeoutError:
             said = f"{self._place()} did not answer within {timeout:g} s."
             raise TransportError(said, may_have_reached=attempt.written) from None
-        except _FAILURES as error:
+        except FAILURES as error:
             raise self._failure(error, attempt) from error
+
+    @asynccontextmanager
+    async def stream(self, request: Outgoing) -> AsyncGenerator[AsyncIterator[Incoming], None]:
+        """Send *request* as a POST and yield what comes for it, from JSON or from an event stream.
+
+        A stream on which not a byte comes for ``idle_seconds`` is taken for dead. Entering waits for the
+        reply's head, for as long as the same. Leaving closes the stream, which cancels the request
+        (basic/patterns/cancellation). Raises what `send` raises.
+        """
+        attempt = _Attempt()
+        idle = httpx.Timeout(None, connect=self.limits.connect_seconds, read=self.limits.idle_seconds)
+        async with AsyncExitStack() as stack:
+            with self._told(attempt):
+                response = await stack.enter_async_context(self._responding(request, attempt, idle))
+            yield await stack.enter_async_context(aclosing(self._messages(request, response, attempt)))
+
+    async def _messages(
+        self, request: Outgoing, response: httpx.Response, attempt: _Attempt
+    ) -> AsyncGenerator[Incoming, None]:
+        with self._told(attempt):
+            async with aclosing(self._replies().messages(request, response)) as messages:
+                async for incoming in messages:
+                    yield incoming
 
     async def connect(self) -> None:
         """Do nothing: every request finds its own way."""
@@ -94,7 +107,11 @@ class HttpTransport:
         if client is not None:
             await client.aclose()
 
-    async def _exchange(self, request: Outgoing, attempt: _Attempt, on_message: OnMessage | None) -> Incoming:
+    @asynccontextmanager
+    async def _responding(
+        self, request: Outgoing, attempt: _Attempt, timeout: httpx.Timeout | None = None
+    ) -> AsyncGenerator[httpx.Response, None]:
+        """Send *request*, follow what redirects may be followed, and yield the reply, its body unread."""
         client, url = self._open()
         for _ in range(self.limits.redirects + 1):
             attempt.written = False
@@ -103,13 +120,25 @@ class HttpTransport:
                 url,
                 content=request.body,
                 headers=self._headers_for(request),
+                timeout=timeout or client.timeout,
                 extensions={"trace": attempt.trace},
             ) as response:
                 if 300 <= response.status_code < 400:
                     url = self._redirected(url, response)
                     continue
-                return await self._read(request, response, on_message)
+                yield response
+                return
         raise TransportError(f"{self._place()} redirects in circles.", may_have_reached=False)
+
+    @contextmanager
+    def _told(self, attempt: _Attempt) -> Iterator[None]:
+        try:
+            yield
+        except FAILURES as error:
+            raise self._failure(error, attempt) from error
+
+    def _replies(self) -> Replies:
+        return Replies(self._place, self.limits)
 
     def _open(self) -> tuple[httpx.AsyncClient, httpx.URL]:
         if self._closed:
@@ -169,91 +198,6 @@ class HttpTransport:
             raise TransportError(said, may_have_reached=status == 303, status=status)
         return found.copy_with(userinfo=url.userinfo, fragment=None)
 
-    async def _read(
-        self, request: Outgoing, response: httpx.Response, on_message: OnMessage | None
-    ) -> Incoming:
-        status = response.status_code
-        challenge = response.headers.get("www-authenticate")
-        if status == 401 or (status == 403 and challenge is not None):
-            raise AuthRequired(status, challenge, f"{self._place()} wants a sign-in (HTTP {status}).")
-        media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if status >= 400:
-            return await self._read_refusal(response, media)
-        if media == "text/event-stream":
-            return await self._read_stream(request, response, on_message)
-        body = await self._whole(response)
-        if not body.strip():
-            raise ProtocolError(f"{self._place()} sent an empty reply (HTTP {status}).")
-        if media not in ("", "application/json") and not media.endswith("+json"):
-            said = f"{self._place()} sent {jsonrpc.quoted(media)} where JSON or an event stream is due."
-            raise ProtocolError(said, field="Content-Type")
-        return Incoming(jsonrpc.decode(body, depth=self.limits.depth), status)
-
-    async def _read_refusal(self, response: httpx.Response, media: str) -> Incoming:
-        """Return the JSON-RPC error that came with an HTTP error, or raise what the status alone says."""
-        status = response.status_code
-        candidates: list[bytes] = []
-        try:
-            body = await self._whole(response)
-            if media == "text/event-stream":
-                async with (
-                    aclosing(_once(body + b"\n\n")) as whole,
-                    aclosing(events(whole, limit=self.limits.reply_bytes)) as found,
-                ):
-                    candidates = [event.data async for event in found]
-            else:
-                candidates = [body]
-            for data in candidates:
-                value = jsonrpc.decode(data, depth=self.limits.depth)
-                if jsonrpc.is_response(value):
-                    return Incoming(value, status)
-        except (ProtocolError, *_FAILURES):
-            pass  # an error page is no JSON, or is cut short: the status says what there is to say
-        raise TransportError(
-            f"{self._place()} answered HTTP {status}{_meaning(status)}.",
-            may_have_reached=status not in _UNPROCESSED,
-            status=status,
-        )
-
-    async def _whole(self, response: httpx.Response) -> bytes:
-        found = bytearray()
-        async with aclosing(body_chunks(response, limit=self.limits.reply_bytes)) as chunks:
-            async for chunk in chunks:
-                found += chunk
-        return bytes(found)
-
-    async def _read_stream(
-        self, request: Outgoing, response: httpx.Response, on_message: OnMessage | None
-    ) -> Incoming:
-        limit = self.limits.reply_bytes
-        async with (
-            aclosing(body_chunks(response, limit=limit)) as chunks,
-            aclosing(events(chunks, limit=limit)) as found,
-        ):
-            async for event in found:
-                if event.type != "message":
-                    continue
-                value = jsonrpc.decode(event.data, depth=self.limits.depth)
-                if jsonrpc.is_response(value):
-                    await _drain(chunks)
-                    return Incoming(value, response.status_code)
-                self._notify(value, on_message)
-        said = f"{self._place()} ended the stream without a response to {request.method}."
-        raise TransportError(said, may_have_reached=True, status=response.status_code)
-
-    @staticmethod
-    def _notify(value: Any, on_message: OnMessage | None) -> None:
-        message: JSONObject = value if isinstance(value, dict) else {}
-        method = message.get("method")
-        if message.get("jsonrpc") != "2.0" or not isinstance(method, str):
-            raise ProtocolError("The stream holds something that is no JSON-RPC message.", field="method")
-        if "id" in message:
-            what = jsonrpc.quoted(method)
-            said = f"The server sent a request of its own ({what}), which this revision forbids."
-            raise ProtocolError(said, field="id")
-        if on_message is not None:
-            on_message(message)
-
     def _place(self) -> str:
         """Name the server in a message: host and port, and nothing that could be a secret."""
         try:
@@ -268,7 +212,9 @@ class HttpTransport:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, ssl.SSLError):
             cause = cause.__cause__ or cause.__context__
-        if isinstance(error, httpx.TimeoutException):
+        if isinstance(error, httpx.ReadTimeout):
+            what = f"has been silent for {self.limits.idle_seconds:g} s"
+        elif isinstance(error, httpx.TimeoutException):
             what = "can't be reached: no connection within the time allowed"
         elif reached:
             what = "gave no complete reply"
@@ -278,21 +224,6 @@ class HttpTransport:
         return TransportError(
             f"{self._place()} {what}{f' ({why[:200]})' if why else ''}.", may_have_reached=reached
         )
-
-
-async def _once(chunk: bytes) -> AsyncGenerator[bytes, None]:
-    yield chunk
-
-
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Let a stream that has brought its response come to its end, so that its connection can be used
-    again."""
-    try:
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in chunks:
-                pass
-    except (McpError, TimeoutError, *_FAILURES):
-        pass  # the response is here; how the rest ends changes nothing
 
 
 @functools.cache
@@ -313,17 +244,3 @@ def _endpoint(text: str) -> httpx.URL:
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
-
-
-def _meaning(status: int) -> str:
-    return {
-        404: ": there is no MCP endpoint at this address",
-        405: ": there is no MCP endpoint at this address",
-        406: ": it does not speak this form of the protocol",
-        408: ": it waited too long for the request",
-        413: ": the request is too large for it",
-        429: ": too many requests",
-        502: ": the server behind it does not answer",
-        503: ": it is not available now",
-        504: ": the server behind it does not answer in time",
-    }.get(status, "")
