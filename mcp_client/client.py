@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from mcp_client import headers as wire_headers
-from mcp_client import jsonrpc, reading
-from mcp_client.errors import InvalidRequest, McpError, ProtocolError, ServerError
+from mcp_client import reading
+from mcp_client.cache import ResultCache
+from mcp_client.errors import AuthRequired, McpError, ProtocolError, ServerError
 from mcp_client.http import HttpTransport
-from mcp_client.jsonrpc import JSONObject, JSONValue, Outgoing
+from mcp_client.jsonrpc import JSONObject, JSONValue
 from mcp_client.limits import Limits
-from mcp_client.tool_headers import MirroredParameter, mirrored_headers
+from mcp_client.listing import Listing
+from mcp_client.sending import OnProgress, Sender
+from mcp_client.tool_headers import mirrored_headers
 from mcp_client.transport import OnMessage, Transport
 from mcp_client.types import (
     CallOutcome,
@@ -25,17 +25,15 @@ from mcp_client.types import (
     DiscoverResult,
     Implementation,
     InputRequiredResult,
-    Progress,
     Tool,
     ToolList,
 )
 
-_META: Final = "io.modelcontextprotocol/"
-_SLOW_METHODS: Final = frozenset({"tools/call"})
-
 DEFAULT_CLIENT_INFO: Final = Implementation(name="mcp-client", version="0.1.0")
 
-OnProgress = Callable[[Progress], None]
+CheckOutput = Callable[[JSONObject, JSONValue], Awaitable[tuple[str, ...]]]
+"""Judges a structured result by an output schema, both from a server that nobody can trust; returns in what
+way it breaks it, a sentence each."""
 
 
 class McpClient:
@@ -52,19 +50,21 @@ class McpClient:
         client_info: Implementation = DEFAULT_CLIENT_INFO,
         capabilities: ClientCapabilities | None = None,
         limits: Limits | None = None,
+        check_output: CheckOutput | None = None,
     ) -> None:
-        self._transport = transport
+        """Speak over *transport*, which is closed with the client.
+
+        *capabilities* are declared with every request: name what you can really answer. *check_output* judges
+        structured results by a tool's output schema; without one nobody does.
+        """
         self._limits = limits or Limits()
-        # Ids are unlike those of every other client and program: a request that is repeated after a restart
-        # must not look like the one before (basic/patterns/mrtr, Client Requirements).
-        token = secrets.token_hex(4)
-        self._ids = (f"{token}-{number}" for number in itertools.count(1))
-        self._mirrored: dict[str, tuple[MirroredParameter, ...]] = {}
-        self._meta: JSONObject = {
-            f"{_META}protocolVersion": jsonrpc.PROTOCOL_VERSION,
-            f"{_META}clientInfo": client_info.to_wire(),
-            f"{_META}clientCapabilities": (capabilities or ClientCapabilities()).to_wire(),
-        }
+        self._sender = Sender(transport, client_info, capabilities or ClientCapabilities(), self._limits)
+        self._sender.on_discovery = lambda result: self._cache.put("server/discover", {}, result)
+        self._cache = ResultCache()
+        self._listing = Listing(self.request, self._cache, self._limits)
+        self._check_output = check_output
+        self._tools: dict[str, Tool] = {}
+        """As they were last listed."""
 
     @classmethod
     def http(
@@ -75,13 +75,20 @@ class McpClient:
         client_info: Implementation = DEFAULT_CLIENT_INFO,
         capabilities: ClientCapabilities | None = None,
         limits: Limits | None = None,
+        check_output: CheckOutput | None = None,
     ) -> Self:
         """Return a client for the MCP endpoint at *url*; nothing is contacted, or checked, before a request
         is sent."""
         bounds = limits or Limits()
         agent = f"{client_info.name}/{client_info.version}"
         transport = HttpTransport(url, dict(headers or {}), bounds, agent)
-        return cls(transport, client_info=client_info, capabilities=capabilities, limits=bounds)
+        return cls(
+            transport,
+            client_info=client_info,
+            capabilities=capabilities,
+            limits=bounds,
+            check_output=check_output,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,7 +100,7 @@ class McpClient:
 
     async def aclose(self) -> None:
         """Close all connections; requests under way fail. Closing twice does nothing."""
-        await self._transport.aclose()
+        await self._sender.transport.aclose()
 
     async def request(
         self,
@@ -169,56 +176,43 @@ class McpClient:
             on_progress=on_progress,
         )
         assert isinstance(outcome, (CallToolResult, CreateTaskResult, InputRequiredResult))
+        if isinstance(outcome, CallToolResult) and (wrong := await self.output_faults(name, outcome)):
+            return outcome.model_copy(update={"faults": (*outcome.faults, *wrong)})
         return outcome
 
-    async def discover(self) -> DiscoverResult:
-        """Ask the server what it is (server/discover)."""
-        return reading.read_discovery(await self.request("server/discover"))
+    async def discover(self, *, fresh: bool = False) -> DiscoverResult:
+        """Ask the server what it is (server/discover); its word is used again for as long as it said, unless
+        *fresh*."""
+        await self._sender.ready()  # which may just have asked
+        return reading.read_discovery(await self._listing.page("server/discover", {}, fresh=fresh))
 
-    async def list_tools(self) -> ToolList:
+    async def list_tools(self, *, fresh: bool = False) -> ToolList:
         """Return all tools, from all pages; those that can't be used are left out and named in ``warnings``.
 
-        Raises `ProtocolError` for a list that has no end.
+        Pages are used again for as long as they said they may be, unless *fresh*. Raises `ProtocolError` for
+        a list that has no end.
         """
-        tools: dict[str, Tool] = {}
-        warnings: list[str] = []
-        kept: list[dict[str, Any]] = []
-        seen: set[str] = set()
-        cursor: str | None = None
-        for _ in range(self._limits.pages):
-            page = await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
-            self._take_tools(page, tools, warnings)
-            kept.append(reading.cache_fields(page))
-            cursor = _next_cursor(page)
-            if cursor is None:
-                self._mirrored = {tool.name: tool.mirrored for tool in tools.values() if tool.mirrored}
-                return ToolList(tools=tuple(tools.values()), warnings=tuple(warnings), **_cache_of_all(kept))
-            if cursor in seen:
-                raise ProtocolError("The list of tools goes round in circles.", field="nextCursor")
-            seen.add(cursor)
-        raise ProtocolError(
-            f"The list of tools has more than {self._limits.pages} pages.", field="nextCursor"
-        )
+        found = await self._listing.tools(fresh=fresh)
+        self._tools = {tool.name: tool for tool in found.tools}
+        return found
 
-    def _take_tools(self, page: JSONObject, tools: dict[str, Tool], warnings: list[str]) -> None:
-        entries = page.get("tools")
-        if not isinstance(entries, list):
-            raise ProtocolError("The tools are not a list.", field="tools")
-        if len(tools) + len(warnings) + len(entries) > self._limits.tools:
-            raise ProtocolError(f"The server lists more than {self._limits.tools:,} tools.", field="tools")
-        for entry in entries:
-            tool = reading.read_tool(entry)
-            if isinstance(tool, str):
-                warnings.append(tool)
-            elif tool.name in tools:
-                warnings.append(f"The tool {jsonrpc.quoted(tool.name)} is listed twice; the first is used.")
-            else:
-                tools[tool.name] = tool
+    async def list_all(self, method: str, member: str, *, fresh: bool = False) -> list[JSONValue]:
+        """Return what all pages of another list hold, such as ``prompts/list`` under ``prompts``, as it came.
+
+        Raises `ProtocolError` for a list that has no end, or a page without such a list.
+        """
+        found: list[JSONValue] = []
+        for page in await self._listing.pages(method, fresh=fresh):
+            entries = page.get(member)
+            if not isinstance(entries, list):
+                raise ProtocolError(f"The {member} are not a list.", field=member)
+            found += entries
+        return found
 
     async def get_task(self, task_id: str) -> DetailedTask:
         """Return a task as it stands now; `ServerError` -32602 means the server does not know it (any
         more)."""
-        result = await self._send("tasks/get", {"taskId": task_id}, None, None)
+        result = await self._send("tasks/get", {"taskId": task_id})
         return reading.read_task(result, asked_for=task_id)
 
     async def update_task(self, task_id: str, input_responses: Mapping[str, JSONValue]) -> None:
@@ -232,77 +226,62 @@ class McpClient:
         """Ask the server to cancel a task; whether and when it does, only `get_task` tells."""
         await self.request("tasks/cancel", {"taskId": task_id})
 
+    async def output_faults(self, tool: str, result: CallToolResult) -> tuple[str, ...]:
+        """Say in what way a result breaks the output schema of *tool*, as the tools were last listed.
+
+        Empty where it keeps to it, has none, or is an error; and where nobody here can judge (see
+        ``check_output``). For the result of a task, `read_tool_result` makes it one of a tool.
+        """
+        known = self._tools.get(tool)
+        if known is None or known.output_schema is None or result.is_error or self._check_output is None:
+            return ()
+        if not result.has_structured_content:
+            return ("The tool has an output schema, but its result holds no structured content.",)
+        return await self._check_output(known.output_schema, result.structured_content)
+
+    def knows(self, tool: str) -> bool:
+        """Say whether *tool* was in the last list of tools."""
+        return tool in self._tools
+
     async def _learnt_headers(self) -> bool:
         """Read the tools' schemas again; say whether a refused call is worth sending once more.
 
         The page on Streamable HTTP asks for this. The server refused the call before it did anything, so
         sending it again is no second call.
         """
-        before = self._mirrored
+        before = {name: tool.mirrored for name, tool in self._tools.items()}
         try:
-            await self.list_tools()
+            await self.list_tools(fresh=True)
         except McpError:
             return False  # the refusal itself says more
-        return self._mirrored != before
+        return before != {name: tool.mirrored for name, tool in self._tools.items()}
 
     async def _send(
         self,
         method: str,
         params: JSONObject,
-        timeout: float | None,
-        on_notification: OnMessage | None,
+        timeout: float | None = None,
+        on_notification: OnMessage | None = None,
         on_progress: OnProgress | None = None,
     ) -> JSONObject:
-        request_id = next(self._ids)
-        meta = params.get("_meta") or {}
-        if not isinstance(meta, Mapping):
-            raise InvalidRequest("The request's _meta is not an object.")
-        params["_meta"] = {**meta, **self._meta}
-        listener = on_notification
-        if on_progress is not None:
-            params["_meta"]["progressToken"] = request_id
-            listener = _progress_listener(request_id, on_progress)
-        outgoing = Outgoing(
-            request_id,
-            method,
-            wire_headers.routing_name(method, params),
-            jsonrpc.encode_request(request_id, method, params),
-            self._further_headers(method, params),
-        )
-        if timeout is None:
-            slow = method in _SLOW_METHODS
-            timeout = self._limits.call_seconds if slow else self._limits.request_seconds
-        incoming = await self._transport.send(outgoing, timeout=timeout, on_message=listener)
-        return jsonrpc.result_of(incoming, request_id)
+        headers = self._further_headers if method == "tools/call" else None
+        try:
+            return await self._sender.send(
+                method,
+                params,
+                timeout=timeout,
+                on_notification=on_notification,
+                on_progress=on_progress,
+                headers=headers,
+            )
+        except AuthRequired:
+            self._cache.clear()
+            raise
+        except ServerError as error:
+            if method == "tools/call" and error.is_invalid_params:
+                self._cache.drop("tools/list")  # the tool, or its parameters, may have changed
+            raise
 
-    def _further_headers(self, method: str, params: JSONObject) -> tuple[tuple[str, str], ...]:
-        name = params.get("name")
-        if method != "tools/call" or not isinstance(name, str):
-            return ()
-        return mirrored_headers(self._mirrored.get(name, ()), params.get("arguments"))
-
-
-def _progress_listener(token: str, on_progress: OnProgress) -> OnMessage:
-    def listen(message: JSONObject) -> None:
-        params = message.get("params")
-        if message.get("method") != "notifications/progress" or not isinstance(params, dict):
-            return
-        found = params.get("progressToken")
-        if found == token:
-            on_progress(reading.read_progress(params))
-
-    return listen
-
-
-def _next_cursor(page: JSONObject) -> str | None:
-    cursor = page.get("nextCursor")
-    if cursor is not None and not isinstance(cursor, str):
-        raise ProtocolError("The cursor is not a string.", field="nextCursor")
-    return cursor
-
-
-def _cache_of_all(pages: list[dict[str, Any]]) -> dict[str, Any]:
-    lengths = [page["ttl_ms"] for page in pages]
-    scopes = {page["cache_scope"] for page in pages}
-    scope = "private" if "private" in scopes else None if None in scopes else "public"
-    return {"ttl_ms": None if None in lengths else min(lengths), "cache_scope": scope}
+    def _further_headers(self, params: JSONObject) -> tuple[tuple[str, str], ...]:
+        tool = self._tools.get(params["name"]) if isinstance(params.get("name"), str) else None
+        return () if tool is None else mirrored_headers(tool.mirrored, params.get("arguments"))

@@ -145,6 +145,11 @@ class ServerError(McpError):
         return tuple(v for v in found if isinstance(v, str)) if isinstance(found, list) else ()
 
     @property
+    def is_modern(self) -> bool:
+        """Say whether only a server of this revision sends such an error: one of the codes it reserves."""
+        return self.code in (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
+
+    @property
     def is_legacy(self) -> bool:
         """Say whether this is how a server of an older revision refuses (basic/versioning).
 

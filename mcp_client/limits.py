@@ -17,6 +17,8 @@ class Limits:
     """The same for a request that runs a tool."""
     connect_seconds: float = 10.0
     """For one connection, TLS included."""
+    probe_seconds: float = 20.0
+    """For a server on stdio to say what it speaks, counted from its start."""
     ack_seconds: float = 10.0
     """From asking for a subscription to its acknowledgement."""
     idle_seconds: float = 300.0

@@ -99,6 +99,9 @@ class Replay:
         body = json.dumps({"jsonrpc": "2.0", "id": request.id, **self._members}).encode()
         return Incoming(decode(body, depth=64), self._status)
 
+    async def connect(self) -> None:
+        return None
+
     async def aclose(self) -> None:
         pass
 
