@@ -24,6 +24,14 @@ from mcp_client.http import HttpTransport
 from mcp_client.jsonrpc import PROTOCOL_VERSION, Incoming, JSONObject, JSONValue, Outgoing, RawJSON
 from mcp_client.limits import Limits
 from mcp_client.reading import parse_time, read_handle, read_input_required, read_task, read_tool_result
+from mcp_client.subscription import (
+    Ending,
+    Missed,
+    Subscription,
+    SubscriptionEvent,
+    TaskNotification,
+    ToolsChanged,
+)
 from mcp_client.tool_headers import MirroredParameter
 from mcp_client.transport import Transport
 from mcp_client.types import (
@@ -65,6 +73,7 @@ __all__ = [
     "CreateTaskResult",
     "DetailedTask",
     "DiscoverResult",
+    "Ending",
     "FailedTask",
     "HttpTransport",
     "Implementation",
@@ -80,13 +89,18 @@ __all__ = [
     "McpClient",
     "McpError",
     "MirroredParameter",
+    "Missed",
     "Outgoing",
     "Progress",
     "ProtocolError",
     "RawJSON",
     "ServerError",
+    "Subscription",
+    "SubscriptionEvent",
+    "TaskNotification",
     "Tool",
     "ToolList",
+    "ToolsChanged",
     "Transport",
     "TransportError",
     "WorkingTask",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,6 +16,7 @@ from mcp_client.jsonrpc import JSONObject, JSONValue
 from mcp_client.limits import Limits
 from mcp_client.listing import Listing
 from mcp_client.sending import OnProgress, Sender
+from mcp_client.subscription import Subscription, listening
 from mcp_client.tool_headers import mirrored_headers
 from mcp_client.transport import OnMessage, Transport
 from mcp_client.types import (
@@ -225,6 +228,27 @@ class McpClient:
     async def cancel_task(self, task_id: str) -> None:
         """Ask the server to cancel a task; whether and when it does, only `get_task` tells."""
         await self.request("tasks/cancel", {"taskId": task_id})
+
+    def listen(
+        self,
+        task_ids: Collection[str],
+        *,
+        tools_changed: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> AbstractAsyncContextManager[Subscription]:
+        """Ask to be told of tasks, and of changed tools; the block has the acknowledged `Subscription`.
+
+        ```python
+        async with client.listen(["786512e2"]) as subscription:
+            async for event in subscription: ...
+        ```
+
+        Entering raises what any request raises, and `TransportError` where nothing is acknowledged within
+        ``ack_seconds``. Leaving cancels the subscription. *clock* tells when a notification was received, in
+        seconds. Ids that are not in ``accepted`` have to be polled; those that are, once: nothing is told of
+        what happened before the acknowledgement (basic/patterns/subscriptions).
+        """
+        return listening(self._sender, task_ids, tools_changed=tools_changed, clock=clock)
 
     async def output_faults(self, tool: str, result: CallToolResult) -> tuple[str, ...]:
         """Say in what way a result breaks the output schema of *tool*, as the tools were last listed.
