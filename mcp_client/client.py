@@ -179,7 +179,8 @@ class McpClient:
             on_progress=on_progress,
         )
         assert isinstance(outcome, (CallToolResult, CreateTaskResult, InputRequiredResult))
-        if isinstance(outcome, CallToolResult) and (wrong := await self.output_faults(name, outcome)):
+        if isinstance(outcome, CallToolResult):
+            wrong = await self.output_faults(name, outcome)
             return outcome.model_copy(update={"faults": (*outcome.faults, *wrong)})
         return outcome
 

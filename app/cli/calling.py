@@ -170,6 +170,8 @@ def finish_outcome(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> tupl
         is_error = isinstance(result, dict) and result.get("isError") is True
         if not quiet:
             data("\n".join(result_lines(result)))
+        if outcome.message:
+            words(f"Warning: {inert_line(outcome.message)}")
         if is_error:
             words("The tool reports an error (isError).")
         return shape, Exit.FAILED if is_error else Exit.DONE

@@ -16,11 +16,12 @@ from typing import Final, Literal
 
 import simplejson
 
-from app.engine import call_writes
+from app.engine import call_writes, reconcile
 from app.engine.clock import Clock
 from app.engine.commands import CallOutcome, EngineError
 from app.engine.observed import to_json
 from app.engine.outbox import is_unsent
+from app.engine.outputs import Outputs
 from app.engine.problems import describe, engine_error, unknown_task
 from app.engine.servers import Servers
 from app.engine.watcher import Observer
@@ -77,6 +78,7 @@ class Calls:
         servers: Servers,
         observer: Observer,
         presence: Presence,
+        outputs: Outputs,
         clock: Clock,
         *,
         token: Callable[[], str],
@@ -88,6 +90,7 @@ class Calls:
         self._servers = servers
         self._observer = observer
         self._presence = presence
+        self._outputs = outputs
         self._clock = clock
         self._token = token
         self._on_task = on_task
@@ -259,17 +262,21 @@ class Calls:
                 return CallOutcome("input_required", key)
             case CallToolResult() | CompleteResult():
                 await self._change(key, call_writes.completed(reply))
-                return CallOutcome("complete", key, result_json=to_json(reply.raw))
+                broken = await self._outputs.judged(key)
+                if broken is not None:
+                    await self._change(key, lambda call, _: reconcile.faulty_result(call, broken))
+                return CallOutcome("complete", key, result_json=to_json(reply.raw), message=broken)
 
     async def _broken(
         self, key: TaskKey, error: McpError | EngineError, given: Sequence[QuestionRecord], unsent: Unsent
     ) -> CallOutcome:
         words = error.message if isinstance(error, EngineError) else describe(error)
         if is_unsent(error):
+            doing = f"calling {self._tool(key)}"
             await self._take_back(key, words, unsent)
             if isinstance(error, EngineError):
                 raise error
-            raise engine_error(key.server, error, doing=f"calling {self._tool(key)}")
+            raise engine_error(key.server, error, doing=doing)
         if isinstance(error, ServerError):
             if given and error.is_invalid_params:
                 await self._change(key, call_writes.refused(words))

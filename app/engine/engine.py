@@ -30,6 +30,7 @@ from app.engine.commands import (
 from app.engine.given import as_soon_as, handle_of, json_object
 from app.engine.observed import to_json
 from app.engine.outbox import Outbox
+from app.engine.outputs import Outputs
 from app.engine.problems import describe, engine_error, unknown_task
 from app.engine.runner import Runner
 from app.engine.servers import LIMITS, Servers
@@ -92,6 +93,7 @@ class InboxEngine:
         self._feed = feed
         self._clock = clock
         self._observer = Observer(store, reader, servers, feed, clock)
+        self._outputs = Outputs(reader, servers)
         self._outbox = Outbox(store, reader, servers, self._observer, presence, clock)
         self._calls = Calls(
             store,
@@ -99,6 +101,7 @@ class InboxEngine:
             servers,
             self._observer,
             presence,
+            self._outputs,
             clock,
             token=token,
             on_task=lambda key: self._moved(key),

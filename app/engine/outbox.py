@@ -18,7 +18,15 @@ from app.engine.problems import describe
 from app.engine.reconcile import event
 from app.engine.servers import Servers
 from app.engine.watcher import Look, Observer
-from mcp_client import AuthRequired, InvalidRequest, McpError, RawJSON, ServerError, TransportError
+from mcp_client import (
+    AuthRequired,
+    InvalidRequest,
+    LegacyServer,
+    McpError,
+    RawJSON,
+    ServerError,
+    TransportError,
+)
 from storage.async_store import AsyncStore
 from storage.presence import Presence
 from storage.reader import StoreReader
@@ -202,7 +210,7 @@ def is_unsent(error: McpError | EngineError) -> bool:
     """Say whether the request provably had no effect."""
     if isinstance(error, TransportError):
         return not error.may_have_reached
-    return isinstance(error, AuthRequired | InvalidRequest | EngineError)
+    return isinstance(error, AuthRequired | InvalidRequest | LegacyServer | EngineError)
 
 
 def cancel_requested(now: int) -> Decide:

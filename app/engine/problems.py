@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from app.engine.commands import EngineError, Failure
 from app.text import inert_line
-from mcp_client import AuthRequired, InvalidRequest, McpError, ProtocolError, ServerError, TransportError
+from mcp_client import (
+    PROTOCOL_VERSION,
+    AuthRequired,
+    InvalidRequest,
+    LegacyServer,
+    McpError,
+    ProtocolError,
+    ServerError,
+    TransportError,
+)
 from storage.records import TaskKey
 
 UNREACHABLE: Final = "Unreachable: "
@@ -22,7 +32,7 @@ def failure_of(error: McpError) -> Failure:
             return "unreachable"
         case AuthRequired():
             return "sign-in"
-        case ServerError():
+        case ServerError() | LegacyServer():
             return "refused"
         case _:
             return "faulty"
@@ -39,14 +49,41 @@ def describe(error: McpError) -> str:
             return f"{UNREACHABLE}{said}"
         case AuthRequired():
             return f"Sign-in needed: {said}"
+        case LegacyServer():
+            return f"Too old: {said} It needs an update to a release that speaks {PROTOCOL_VERSION}."
         case ServerError():
-            if error.is_legacy:
-                return f"Refused: {said} ({error.code}). The server seems to speak an older revision of MCP."
-            return f"Refused: {said} ({error.code})"
+            return f"Refused: {said} ({error.code}){_meaning(error)}"
         case ProtocolError(field=str(field)):
             return f"Invalid reply: {said} (in {inert_line(field, 80)})"
         case _:
             return f"Invalid reply: {said}"
+
+
+def _meaning(error: ServerError) -> str:
+    """Return what a refusal means beyond the server's own words, as a sentence that follows them."""
+    wanted = error.required_capabilities
+    if wanted is not None:
+        return f". The server wants a client that offers {_names(wanted)}; this installation does not."
+    if error.supported is not None:
+        versions = (
+            ", ".join(inert_line(version, 20) for version in error.supported[:5]) or "none that it names"
+        )
+        return f". The server supports {versions}; this program speaks {PROTOCOL_VERSION}."
+    if error.is_legacy:
+        return ". The server seems to speak an older revision of MCP."
+    return ""
+
+
+def _names(capabilities: Mapping[str, Any]) -> str:
+    """Name capabilities: ``sampling``, ``elicitation.url``, or an extension's identifier."""
+    found: list[str] = []
+    for name, value in list(capabilities.items())[:5]:
+        inner = [key for key in value if isinstance(key, str)][:5] if isinstance(value, dict) else []
+        if name == "extensions":
+            found += inner
+        else:
+            found += [f"{name}.{one}" for one in inner] or [name]
+    return ", ".join(inert_line(one, 60) for one in found) or "more than it says"
 
 
 def engine_error(server: str, error: McpError, *, doing: str) -> EngineError:

@@ -132,6 +132,15 @@ def problem(task: TaskRecord, words: str | None) -> TaskWrites:
     return TaskWrites(state=replace(task.state, problem=words), events=(event(kind, {"problem": words}),))
 
 
+def faulty_result(task: TaskRecord, words: str) -> TaskWrites:
+    """Return the writes for a result that breaks what its tool promised."""
+    if task.state.status != "completed" or task.state.problem == words:
+        return TaskWrites()
+    return TaskWrites(
+        state=replace(task.state, problem=words), events=(event("fault_noted", {"fault": words}),)
+    )
+
+
 def _waits_here(question: QuestionRecord) -> bool:
     return question.is_open or question.state == "queued"
 

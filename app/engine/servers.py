@@ -16,11 +16,13 @@ from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
 from app.engine.commands import EngineError
 from app.engine.problems import describe
+from app.engine.structured import check_output
 from app.text import inert_line
 from mcp_client import (
     AuthRequired,
     Implementation,
     InvalidRequest,
+    LegacyServer,
     Limits,
     McpClient,
     McpError,
@@ -167,7 +169,11 @@ class Servers:
             for warning in wanted.warnings:
                 log.warning("Server %s: %s", name, warning)
             client = McpClient.http(
-                wanted.url, headers=wanted.headers, client_info=CLIENT, limits=self._limits
+                wanted.url,
+                headers=wanted.headers,
+                client_info=CLIENT,
+                limits=self._limits,
+                check_output=check_output,
             )
             self._open[name] = _Open(wanted, client)
         return self._open[name]
@@ -185,6 +191,8 @@ class Servers:
                 new = replace(old, state="unreachable", message=describe(error))
             case AuthRequired():
                 new = replace(old, state="sign-in", message=describe(error))
+            case LegacyServer():
+                new = replace(old, state="faulty", message=describe(error))
             case ProtocolError() if old.state != "ok":
                 # One invalid reply among good ones is that task's problem, not the server's.
                 new = replace(old, state="faulty", message=describe(error))

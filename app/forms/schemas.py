@@ -161,7 +161,7 @@ def read_schema(document: Mapping[str, Any]) -> Schema:
         raise SchemaRefused("the schema is not a JSON object")
     problem = measure(document)
     if problem is not None:
-        raise SchemaRefused(f"the schema can't be shown as a form: {problem}")
+        raise SchemaRefused(f"the schema can't be used: {problem}")
     dialect = _dialect(document.get("$schema"))
     try:
         root = normal(document)

@@ -1,0 +1,58 @@
+"""Structured results, held against the output schemas of the tools that returned them (server/tools).
+
+A result that breaks its schema is shown with what is wrong; it is never hidden, and never mended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+import simplejson
+
+from app.engine.commands import EngineError
+from app.engine.servers import Servers
+from app.text import inert_line
+from mcp_client import McpClient, McpError, read_tool_result
+from storage.reader import StoreReader
+from storage.records import TaskKey
+
+LISTING_S: Final = 5.0
+"""Seconds a server has to list its tools for this."""
+
+log = logging.getLogger(__name__)
+
+
+class Outputs:
+    """Judges the results that are in the store; lists a server's tools for it where nobody has yet."""
+
+    def __init__(self, reader: StoreReader, servers: Servers) -> None:
+        self._reader = reader
+        self._servers = servers
+        self._listed: set[str] = set()
+
+    async def judged(self, key: TaskKey) -> str | None:
+        """Say what is wrong with the result of a task or call; ``None``: nothing, or nobody can tell.
+
+        The tool of a task that was made elsewhere is not known.
+        """
+        task = self._reader.task(key)
+        if task is None or task.tool is None or task.state.result_json is None or task.state.is_error:
+            return None
+        tool = task.tool
+        result = read_tool_result(simplejson.loads(task.state.result_json, use_decimal=True))
+
+        async def ask(client: McpClient) -> tuple[str, ...]:
+            if not client.knows(tool) and result.has_structured_content and key.server not in self._listed:
+                self._listed.add(key.server)
+                await client.list_tools()
+            return await client.output_faults(tool, result)
+
+        try:
+            async with asyncio.timeout(LISTING_S):
+                found = await self._servers.request(key.server, ask, counted=False)
+        except (McpError, EngineError, TimeoutError) as error:
+            log.info("The tools of %s are not known: %s", inert_line(key.server), type(error).__name__)
+            return None
+        return " ".join(inert_line(fault, 300) for fault in found) or None
