@@ -24,6 +24,7 @@ from mcp_client.http import HttpTransport
 from mcp_client.jsonrpc import PROTOCOL_VERSION, Incoming, JSONObject, JSONValue, Outgoing, RawJSON
 from mcp_client.limits import Limits
 from mcp_client.reading import parse_time, read_handle, read_input_required, read_task, read_tool_result
+from mcp_client.stdio import StdioTransport
 from mcp_client.subscription import (
     Ending,
     Missed,
@@ -95,6 +96,7 @@ __all__ = [
     "ProtocolError",
     "RawJSON",
     "ServerError",
+    "StdioTransport",
     "Subscription",
     "SubscriptionEvent",
     "TaskNotification",
