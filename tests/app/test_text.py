@@ -25,6 +25,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.rule("wire.text-inert")
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_text_becomes_visible_and_says_that_it_changed(text: str) -> None:
     safe = inert(text)

@@ -99,6 +99,7 @@ def test_questions_before_a_task_are_a_call_that_goes_on_when_answered(lab: Prog
     assert "Everything is ready for Ada." in lab.run("show", asked["callId"]).stdout
 
 
+@pytest.mark.rule("elicitation.three-actions")
 def test_url_mode_is_consent_without_content(lab: Program) -> None:
     task = start(lab, "approve_in_browser")
     lab.run("watch", task, "--timeout", "30", code=6)

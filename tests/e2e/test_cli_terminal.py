@@ -42,6 +42,7 @@ def program(tmp_path: Path) -> Program:
     return program
 
 
+@pytest.mark.rule("wire.text-inert")
 @pytest.mark.parametrize(
     "argv", [["list"], ["show", "tsk_1"], ["answer", "tsk_1", "--decline"], ["list", "--json"]]
 )

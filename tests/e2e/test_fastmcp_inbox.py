@@ -62,6 +62,7 @@ async def test_a_task_that_completes(box: Inbox, tool: str, arguments: dict[str,
     await box.shows(tool, "completed", text, "Finished 1")
 
 
+@pytest.mark.rule("tasks.status-message-shown", "wire.progress")
 async def test_progress_of_a_task_is_its_status_message(box: Inbox) -> None:
     outcome = await call(box, "slow", {"steps": 4, "pause": 0.4})
     record = await box.task(outcome.key, lambda t: bool(t.state.status_message))
@@ -99,6 +100,7 @@ async def test_a_form_is_asked_once_and_its_answer_arrives(box: Inbox) -> None:
     await box.shows("Finished 1", "action=accept")
 
 
+@pytest.mark.rule("elicitation.three-actions")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_declining_and_dismissing_are_two_answers(box: Inbox, action: Any) -> None:
     outcome = await call(box, "ask_form")

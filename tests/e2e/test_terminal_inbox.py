@@ -104,6 +104,7 @@ def approve(terminal: Terminal) -> None:
     terminal.press_until("ctrl+s", lambda shown: "Accept ^S" not in shown or "sending" in shown.lower())
 
 
+@pytest.mark.rule("tasks.observed-after-update")
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 36), (200, 50)])
 def test_a_question_is_answered_by_keys_and_its_result_is_seen(
     here: Installation, columns: int, rows: int
@@ -162,6 +163,7 @@ def test_declining_and_dismissing_by_mouse_are_two_answers(
     assert proxy.passed["tasks/update"] == 1
 
 
+@pytest.mark.rule("tasks.ids-persisted")
 def test_killed_while_it_polls_it_finds_its_tasks_again(here: Installation, proxy: Proxy) -> None:
     key = call(here, "long_build", '{"minutes": 600}')
     terminal = here.inbox()

@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 
+import pytest
 from fakes.mcp_server import ScriptedServer, result
 
 import mcp_client
@@ -54,6 +55,7 @@ def test_the_package_knows_no_screen_and_no_store() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.rule("index.request-id-unique", "mrtr.new-id")
 async def test_no_two_clients_ever_use_the_same_request_id() -> None:
     """A call that is repeated by another program after a restart is another request (basic/patterns/mrtr)."""
     async with ScriptedServer() as server:

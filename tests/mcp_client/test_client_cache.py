@@ -36,6 +36,7 @@ def kept(cache: ResultCache, method: str = "tools/list", **params: Any) -> Any:
     return cache.get(method, params, depth=64)
 
 
+@pytest.mark.rule("caching.ttl-positive", "caching.stale-refetched")
 def test_a_result_is_fresh_until_its_time_is_over_and_not_a_moment_longer(
     cache: ResultCache, time: Time
 ) -> None:
@@ -54,6 +55,9 @@ def test_a_clock_that_is_set_back_makes_a_result_stale(cache: ResultCache, time:
     assert kept(cache) is None
 
 
+@pytest.mark.rule(
+    "caching.ttl-zero", "caching.ttl-absent", "caching.ttl-negative", "caching.ttl-not-negative"
+)
 @pytest.mark.parametrize("ttl", [None, 0, -1, "1000", True, [], 2**60])
 def test_a_result_without_a_usable_time_to_live_is_not_kept(cache: ResultCache, ttl: Any) -> None:
     cache.put("tools/list", {}, {"ttlMs": 5_000})
@@ -67,6 +71,7 @@ def test_no_result_is_kept_for_longer_than_a_day(cache: ResultCache, time: Time)
     assert kept(cache) is None
 
 
+@pytest.mark.rule("caching.same-request-only")
 def test_a_result_is_found_under_its_own_method_and_parameters_alone(cache: ResultCache) -> None:
     cache.put("tools/list", {"cursor": "a"}, {"ttlMs": 5_000, "page": 1})
     assert kept(cache) is None
@@ -96,6 +101,7 @@ def test_the_cache_takes_bounded_memory_and_gives_up_the_oldest(cache: ResultCac
 # The client.
 
 
+@pytest.mark.rule("caching.ttl", "caching.ttl-hint", "wire.lists-cached")
 async def test_a_list_and_a_discovery_are_asked_for_once_while_they_are_fresh(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -110,6 +116,7 @@ async def test_a_list_and_a_discovery_are_asked_for_once_while_they_are_fresh(
     assert len(server.received) == 4
 
 
+@pytest.mark.rule("caching.ttl-absent")
 async def test_without_a_time_to_live_a_list_is_asked_for_each_time(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -119,6 +126,7 @@ async def test_without_a_time_to_live_a_list_is_asked_for_each_time(
     assert len(server.received) == 2
 
 
+@pytest.mark.rule("caching.private-reused", "caching.private-not-shared", "wire.lists-cached")
 @pytest.mark.parametrize("scope", ["public", "private"])
 async def test_no_sign_in_sees_what_another_was_shown(server: ScriptedServer, scope: str) -> None:
     def listing(request: Any) -> dict[str, Any]:
@@ -134,6 +142,7 @@ async def test_no_sign_in_sees_what_another_was_shown(server: ScriptedServer, sc
     assert len(server.received) == 2
 
 
+@pytest.mark.rule("caching.private-not-shared")
 async def test_a_sign_in_that_is_over_takes_what_was_kept_with_it(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -146,6 +155,7 @@ async def test_a_sign_in_that_is_over_takes_what_was_kept_with_it(
     assert len(server.of("tools/list")) == 2
 
 
+@pytest.mark.rule("caching.data-may-change", "caching.refetched-early")
 async def test_a_refused_call_makes_the_list_of_tools_stale(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -158,6 +168,7 @@ async def test_a_refused_call_makes_the_list_of_tools_stale(
     assert len(server.of("tools/list")) == 2
 
 
+@pytest.mark.rule("caching.retries-not-kept", "wire.lists-cached")
 async def test_a_retry_that_carries_answers_is_never_kept(server: ScriptedServer, client: McpClient) -> None:
     asking = {"resultType": "input_required", "requestState": "s", "ttlMs": 60_000}
     done = {"resultType": "complete", "contents": [], "ttlMs": 60_000, "cacheScope": "public"}
@@ -177,6 +188,9 @@ def tool(name: str) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object"}}
 
 
+@pytest.mark.rule(
+    "caching.ttl-zero", "caching.stale-refetched", "caching.pages-differ", "caching.page-refetched"
+)
 async def test_each_page_is_fresh_for_its_own_time(server: ScriptedServer, client: McpClient) -> None:
     server.queue(
         result({"tools": [tool("a")], "nextCursor": "", "ttlMs": 60_000}),
@@ -188,6 +202,7 @@ async def test_each_page_is_fresh_for_its_own_time(server: ScriptedServer, clien
     assert [request.params.get("cursor") for request in server.received] == [None, "", ""]
 
 
+@pytest.mark.rule("caching.snapshot-from-start", "caching.cursor-invalid", "pagination.invalid-cursor")
 async def test_a_cursor_that_is_refused_makes_the_list_be_read_from_the_beginning(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -203,6 +218,7 @@ async def test_a_cursor_that_is_refused_makes_the_list_be_read_from_the_beginnin
     assert [request.params.get("cursor") for request in server.received] == [None, "old", "old", None, "new"]
 
 
+@pytest.mark.rule("caching.cursor-invalid")
 async def test_a_server_that_refuses_its_own_cursors_is_asked_twice_and_no_more(
     server: ScriptedServer, client: McpClient
 ) -> None:

@@ -41,6 +41,7 @@ TASK = {
 # Versions.
 
 
+@pytest.mark.rule("versioning.retried-with-a-common-version")
 async def test_a_request_refused_for_its_version_is_sent_once_more_with_one_both_speak(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -54,6 +55,7 @@ async def test_a_request_refused_for_its_version_is_sent_once_more_with_one_both
     assert second.params["_meta"][f"{META}protocolVersion"] == "2026-07-28"
 
 
+@pytest.mark.rule("versioning.unsupported-lists-supported")
 async def test_a_server_that_goes_on_refusing_the_version_is_asked_twice_and_no_more(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -75,6 +77,7 @@ async def test_a_refusal_that_names_no_version_is_only_a_refusal(
     assert len(server.received) == 1
 
 
+@pytest.mark.rule("versioning.unsupported-lists-supported")
 async def test_a_server_that_supports_only_older_versions_is_a_legacy_one(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -85,6 +88,7 @@ async def test_a_server_that_supports_only_older_versions_is_a_legacy_one(
     assert [request.method for request in server.received] == ["server/discover"]
 
 
+@pytest.mark.rule("versioning.retried-with-a-common-version")
 async def test_a_server_that_supports_only_newer_versions_is_not_a_legacy_one(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -106,6 +110,9 @@ REFUSALS: dict[str, Any] = {
 }
 
 
+@pytest.mark.rule(
+    "http.era-by-trying", "http.era-body-inspected", "versioning.modern-error-is-modern", "wire.legacy-http"
+)
 @pytest.mark.parametrize("refusal", list(REFUSALS))
 async def test_a_400_without_a_modern_error_is_a_legacy_server_where_it_answers_the_old_handshake(
     server: ScriptedServer, client: McpClient, refusal: str
@@ -143,6 +150,7 @@ async def test_a_400_from_something_else_stays_what_it_is(
         await client.list_tools()
 
 
+@pytest.mark.rule("http.era-body-inspected", "versioning.modern-error-is-modern")
 @pytest.mark.parametrize("code", [-32020, -32021, -32022, -32601, -32602, -32603])
 async def test_a_400_with_a_modern_error_is_never_taken_for_a_legacy_server(
     server: ScriptedServer, client: McpClient, code: int
@@ -173,6 +181,7 @@ async def test_a_404_with_method_not_found_is_a_modern_server_that_lacks_the_met
     assert server.of("initialize") == []
 
 
+@pytest.mark.rule("versioning.era-cached", "versioning.era-reprobed")
 async def test_the_era_is_remembered_and_forgotten_when_it_stops_fitting(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -247,6 +256,13 @@ def refusing(code: int, **data: Any) -> dict[str, Any]:
 QUICK = Limits(probe_seconds=0.05)
 
 
+@pytest.mark.rule(
+    "discover.stdio-probe",
+    "stdio.probed-first",
+    "stdio.probe-recommended",
+    "versioning.era-reprobed",
+    "versioning.stdio-discover-first",
+)
 async def test_a_new_process_is_asked_what_it_speaks_before_anything_else() -> None:
     peers = Processes({"server/discover": {"result": DISCOVERED}, "tasks/get": {"result": TASK}})
     client = McpClient(peers)
@@ -265,6 +281,9 @@ async def test_what_the_probe_found_is_not_asked_for_again() -> None:
     assert peers.methods == ["server/discover"]
 
 
+@pytest.mark.rule(
+    "stdio.fallback-not-by-code", "stdio.probe-recommended", "versioning.era-cached", "wire.legacy-stdio"
+)
 @pytest.mark.parametrize("code", [-32601, -32602, -32000, 0])
 async def test_any_error_that_is_not_a_modern_one_tells_a_legacy_process(code: int) -> None:
     peers = Processes({"server/discover": refusing(code), "initialize": {"result": INITIALIZED}})
@@ -286,6 +305,7 @@ async def test_a_process_that_refuses_both_ways_is_a_legacy_one_of_unknown_versi
     assert legacy.value.version is None
 
 
+@pytest.mark.rule("stdio.fallback-not-by-code", "wire.legacy-stdio")
 async def test_a_process_that_is_silent_but_knows_the_old_handshake_is_a_legacy_one() -> None:
     peers = Processes({"initialize": {"result": INITIALIZED}})
     with pytest.raises(LegacyServer):
@@ -302,6 +322,7 @@ async def test_a_process_that_says_nothing_at_all_is_not_judged_and_is_asked_aga
     assert (await client.get_task("t")).status == "working"
 
 
+@pytest.mark.rule("versioning.modern-error-is-modern")
 @pytest.mark.parametrize("code", [-32020, -32021])
 async def test_a_modern_error_tells_a_modern_process(code: int) -> None:
     peers = Processes({"server/discover": refusing(code), "tasks/get": {"result": TASK}})

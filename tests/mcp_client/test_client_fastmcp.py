@@ -147,6 +147,7 @@ async def test_a_question_in_url_mode_brings_its_address(peer: McpClient) -> Non
     assert text_of(await look_until(peer, task_id, CompletedTask, FailedTask)) == "action=accept"
 
 
+@pytest.mark.rule("index.undeclared-capability", "mrtr.only-declared-kinds", "wire.undeclared-questions")
 async def test_questions_that_this_client_never_declared_are_shown_as_what_they_are(peer: McpClient) -> None:
     task_id = await start(peer, "ask_sampling_roots")
     task = await look_until(peer, task_id, InputRequiredTask)
@@ -158,6 +159,7 @@ async def test_questions_that_this_client_never_declared_are_shown_as_what_they_
     await peer.cancel_task(task_id)
 
 
+@pytest.mark.rule("tasks.completed-may-say-error", "tasks.is-error-not-failed", "tasks.is-error-completed")
 async def test_an_exception_and_a_tool_error_are_completed_tasks_that_say_error(peer: McpClient) -> None:
     for tool in ("boom", "tool_error", "returns_is_error"):
         task = await outcome(peer, tool)
@@ -165,6 +167,7 @@ async def test_an_exception_and_a_tool_error_are_completed_tasks_that_say_error(
         assert read_tool_result(task.result).is_error, tool
 
 
+@pytest.mark.rule("tasks.failed-is-json-rpc", "tasks.failed-holds-that-error")
 async def test_a_json_rpc_error_is_a_failed_task(peer: McpClient) -> None:
     task = await outcome(peer, "protocol_error")
     assert isinstance(task, FailedTask)
@@ -172,6 +175,7 @@ async def test_a_json_rpc_error_is_a_failed_task(peer: McpClient) -> None:
     assert task.error["message"] == "API rate limit exceeded"
 
 
+@pytest.mark.rule("tasks.completed-holds-that-result", "tools.embedded-resources")
 async def test_every_kind_of_content_is_kept_as_it_came(peer: McpClient) -> None:
     task = await outcome(peer, "rich")
     assert isinstance(task, CompletedTask)
@@ -201,6 +205,7 @@ async def test_progress_is_heard_while_a_call_is_open(fastmcp_url: str) -> None:
     assert heard == ["sync step 1", "sync step 2", "sync step 3"]
 
 
+@pytest.mark.rule("wire.unknown-tool-as-result")
 async def test_what_the_server_does_not_know_is_refused_with_its_own_words(peer: McpClient) -> None:
     with pytest.raises(ServerError) as lost:
         await peer.get_task("nobody-knows-☃")

@@ -10,6 +10,13 @@ from mcp_client import InvalidRequest
 from mcp_client.headers import checked, decode_value, encode_value, routing_name
 
 
+@pytest.mark.rule(
+    "http.values-base64",
+    "http.names-are-usually-plain",
+    "http.markers-exact",
+    "http.lookalikes-encoded",
+    "wire.header-encoding",
+)
 @pytest.mark.parametrize(
     ("value", "sent"),
     [
@@ -28,6 +35,7 @@ def test_a_value_is_encoded_as_the_page_shows(value: str, sent: str) -> None:
     assert encode_value(value) == sent
 
 
+@pytest.mark.rule("http.name-encoded", "http.values-base64", "wire.header-encoding")
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_comes_back_from_its_header(value: str) -> None:
     sent = encode_value(value)
@@ -36,6 +44,7 @@ def test_any_text_comes_back_from_its_header(value: str) -> None:
     assert all(0x20 <= ord(character) <= 0x7E or character == "\t" for character in sent)
 
 
+@pytest.mark.rule("http.lookalikes-encoded")
 @given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1))
 def test_visible_ascii_is_left_alone_unless_it_looks_encoded(value: str) -> None:
     if not (value.startswith("=?base64?") and value.endswith("?=")):
@@ -53,6 +62,7 @@ def test_what_only_looks_encoded_is_an_error(value: str) -> None:
         decode_value(value)
 
 
+@pytest.mark.rule("http.method-and-name-headers", "tasks.mcp-name-is-task-id", "wire.meta-and-headers")
 @pytest.mark.parametrize(
     ("method", "params", "name"),
     [

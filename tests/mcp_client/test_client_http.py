@@ -51,6 +51,13 @@ async def ask(client: McpClient) -> dict[str, Any]:
 # A JSON-RPC answer is the same answer however it travels.
 
 
+@pytest.mark.rule(
+    "http.both-kinds-of-reply",
+    "http.both-kinds-understood",
+    "http.comments-ignored",
+    "wire.json-or-stream",
+    "wire.streams-as-they-come",
+)
 @pytest.mark.parametrize(
     "reply",
     [
@@ -116,6 +123,13 @@ async def test_a_reply_that_comes_byte_by_byte_is_the_same_reply(
 NOT_FOUND = {"code": -32602, "message": "Task not found", "data": ""}
 
 
+@pytest.mark.rule(
+    "http.refusal-body",
+    "http.both-kinds-understood",
+    "tasks.errors-are-json-rpc",
+    "wire.errors-in-every-dress",
+    "wire.sse-status-checked",
+)
 @pytest.mark.parametrize(
     ("reply", "status"),
     [
@@ -144,6 +158,9 @@ async def test_a_json_rpc_error_is_the_same_error_whatever_http_says(
 # What HTTP alone says.
 
 
+@pytest.mark.rule(
+    "auth-discovery.challenge-understood", "authorization.status-codes", "wire.errors-in-every-dress"
+)
 @pytest.mark.parametrize("body", [b"", b'{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"x"}}'])
 async def test_401_asks_for_a_sign_in_and_hands_over_the_challenge(
     server: ScriptedServer, client: McpClient, body: bytes
@@ -158,6 +175,7 @@ async def test_401_asks_for_a_sign_in_and_hands_over_the_challenge(
     assert wanted.value.www_authenticate is None
 
 
+@pytest.mark.rule("authorization.status-codes")
 async def test_403_is_about_signing_in_only_with_a_challenge(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -169,6 +187,7 @@ async def test_403_is_about_signing_in_only_with_a_challenge(
     assert refused.value.status == 403
 
 
+@pytest.mark.rule("http.between-refuses", "wire.errors-in-every-dress")
 @pytest.mark.parametrize(
     ("status", "body", "may_have_reached"),
     [
@@ -237,6 +256,9 @@ async def test_deflate_is_understood_too(server: ScriptedServer, client: McpClie
     assert await ask(client) == OK
 
 
+@pytest.mark.rule(
+    "http.no-requests-on-stream", "index.notifications-without-id", "mrtr.no-requests-of-servers"
+)
 async def test_a_request_of_the_server_on_the_stream_is_against_the_rules(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -256,6 +278,7 @@ async def test_a_result_for_another_request_on_the_stream_is_invalid(
     assert invalid.value.field == "id"
 
 
+@pytest.mark.rule("http.notifications-before-response")
 async def test_notifications_are_handed_on_in_order(server: ScriptedServer, client: McpClient) -> None:
     sent = [notification("notifications/x", {"n": n}) for n in range(5)]
     server.queue(stream(*sent, response(OK)))
@@ -498,6 +521,7 @@ async def test_bytes_after_the_end_of_a_compressed_reply_count_too(server: Scrip
             await ask(client)
 
 
+@pytest.mark.rule("cancellation.timeouts", "cancellation.timeout-cancels")
 @pytest.mark.parametrize("after", ["request", "headers", "part of the body"])
 async def test_a_server_that_falls_silent_is_given_up_after_the_time_for_the_whole_request(
     server: ScriptedServer, client: McpClient, after: str
@@ -519,6 +543,7 @@ async def test_a_server_that_falls_silent_is_given_up_after_the_time_for_the_who
     await asyncio.wait_for(closed.wait(), 20)
 
 
+@pytest.mark.rule("cancellation.time-has-a-maximum")
 async def test_keepalives_do_not_stretch_the_time_of_a_request(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -533,6 +558,12 @@ async def test_keepalives_do_not_stretch_the_time_of_a_request(
         await client.request("test/ask", timeout=0.3)
 
 
+@pytest.mark.rule(
+    "cancellation.told",
+    "cancellation.http-disconnect",
+    "http.closing-cancels",
+    "wire.closing-cancels-the-request",
+)
 async def test_cancelling_a_request_closes_its_connection_and_raises_nothing_else(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -588,6 +619,7 @@ async def test_one_connection_serves_request_after_request(
     assert server.connections == 1
 
 
+@pytest.mark.rule("http.response-ends-stream", "wire.fakes-stream")
 async def test_a_stream_that_stays_open_after_its_response_does_not_hold_up_the_result(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -596,6 +628,7 @@ async def test_a_stream_that_stays_open_after_its_response_does_not_hold_up_the_
         assert await ask(client) == OK
 
 
+@pytest.mark.rule("index.request-id-unique")
 async def test_many_requests_at_once_get_their_own_answers(server: ScriptedServer, client: McpClient) -> None:
     server.on("test/ask", result(lambda r: {"n": r.params["n"]}))
     found = await asyncio.gather(*(client.request("test/ask", {"n": n}) for n in range(50)))
@@ -612,6 +645,7 @@ def redirect(location: str | Callable[[Received], str], status: int = 307) -> Re
     return send
 
 
+@pytest.mark.rule("authorization.tokens-not-elsewhere", "wire.redirects")
 @pytest.mark.parametrize("status", [307, 308])
 async def test_a_redirect_to_the_same_origin_is_followed_with_everything(
     server: ScriptedServer, status: int
@@ -625,6 +659,7 @@ async def test_a_redirect_to_the_same_origin_is_followed_with_everything(
     assert second.body == first.body
 
 
+@pytest.mark.rule("authorization.tokens-not-elsewhere", "wire.redirects")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_elsewhere_is_not_followed_and_is_named(
     server: ScriptedServer, client: McpClient, status: int
@@ -662,6 +697,7 @@ async def test_another_host_or_scheme_with_the_same_port_is_elsewhere(
     assert server.connections == 3
 
 
+@pytest.mark.rule("wire.redirects")
 async def test_a_redirect_cannot_plant_credentials(server: ScriptedServer, client: McpClient) -> None:
     server.queue(redirect(f"http://evil:pw@127.0.0.1:{server.port}/x"), result(OK))
     assert await ask(client) == OK

@@ -33,6 +33,7 @@ def test_raw_json_goes_out_byte_for_byte_wherever_it_stands() -> None:
     assert encode({"x": [RawJSON(raw)]}) == b'{"x":[' + raw.encode() + b"]}"
 
 
+@pytest.mark.rule("mrtr.requests-unique-and-known", "wire.surrogates-refused")
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
@@ -121,6 +122,7 @@ def test_a_result_for_this_request_is_returned() -> None:
     assert respond(id="a-7", result={"a": 1}) == {"a": 1}
 
 
+@pytest.mark.rule("index.result-id")
 @pytest.mark.parametrize("wrong", ["a-8", 7, None, True, Decimal("7.0"), ["a-7"]])
 def test_a_result_for_another_request_is_invalid(wrong: Any) -> None:
     with pytest.raises(ProtocolError) as invalid:
@@ -128,11 +130,13 @@ def test_a_result_for_another_request_is_invalid(wrong: Any) -> None:
     assert invalid.value.field == "id"
 
 
+@pytest.mark.rule("index.result-id")
 def test_an_id_of_one_is_not_true() -> None:
     with pytest.raises(ProtocolError):
         result_of(Incoming({"jsonrpc": "2.0", "id": True, "result": {}}), 1)
 
 
+@pytest.mark.rule("index.error-id", "index.error-data")
 @pytest.mark.parametrize("given_id", ["a-7", None, "server-error"])
 def test_an_error_may_have_lost_its_id(given_id: Any) -> None:
     with pytest.raises(ServerError) as refused:
@@ -142,6 +146,7 @@ def test_an_error_may_have_lost_its_id(given_id: Any) -> None:
         respond(error={"code": -32602, "message": "no"})
 
 
+@pytest.mark.rule("index.error-id")
 def test_an_error_for_another_request_counts_only_where_http_says_the_same() -> None:
     error = {"code": -1, "message": "no"}
     with pytest.raises(ProtocolError):
@@ -150,6 +155,7 @@ def test_an_error_for_another_request_counts_only_where_http_says_the_same() -> 
         respond(400, id=8, error=error)
 
 
+@pytest.mark.rule("index.json-rpc", "index.result-member", "index.error-members", "index.error-code-integer")
 @pytest.mark.parametrize(
     ("message", "field"),
     [
@@ -171,11 +177,20 @@ def test_a_broken_envelope_names_its_field(message: Any, field: str | None) -> N
     assert invalid.value.field == field
 
 
+@pytest.mark.rule("index.error-members")
 def test_an_error_without_words_still_has_a_message() -> None:
     with pytest.raises(ServerError, match="no reason"):
         respond(id="a-7", error={"code": -1})
 
 
+@pytest.mark.rule(
+    "http.method-unknown",
+    "index.reserved-codes",
+    "index.undeclared-capability-refused",
+    "tasks.missing-capability",
+    "tasks.verbs-undeclared",
+    "wire.method-not-found-is-modern",
+)
 def test_known_errors_say_what_they_carry() -> None:
     required = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     missing = ServerError(-32021, "m", {"requiredCapabilities": required})

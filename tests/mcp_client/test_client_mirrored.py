@@ -31,6 +31,14 @@ NESTED = schema(
 )
 
 
+@pytest.mark.rule(
+    "http.annotation-reachable",
+    "http.values-encoded",
+    "http.headers-of-a-call",
+    "http.value-included",
+    "http.null-omitted",
+    "http.absent-omitted",
+)
 @pytest.mark.parametrize(
     ("arguments", "headers"),
     [
@@ -58,6 +66,7 @@ def test_values_are_mirrored_from_their_exact_path(arguments: Any, headers: dict
     assert dict(mirrored_headers(mirrored_parameters(NESTED), arguments)) == headers
 
 
+@pytest.mark.rule("http.annotation-safe-integer", "tools.annotation-constraints")
 @pytest.mark.parametrize("number", [2**53, -(2**53)])
 def test_an_integer_beyond_the_safe_range_is_not_sent(number: int) -> None:
     parameters = mirrored_parameters(NESTED)
@@ -66,6 +75,15 @@ def test_an_integer_beyond_the_safe_range_is_not_sent(number: int) -> None:
     assert mirrored_headers(parameters, {"where": {"zone": 2**53 - 1}})
 
 
+@pytest.mark.rule(
+    "http.annotation-not-empty",
+    "http.annotation-token",
+    "http.annotation-no-controls",
+    "http.annotation-unique",
+    "http.annotation-primitive",
+    "http.annotation-reachable",
+    "tools.annotation-constraints",
+)
 @pytest.mark.parametrize(
     "broken",
     [
@@ -96,6 +114,14 @@ def test_an_annotation_against_the_constraints_makes_the_tool_invalid(broken: di
         mirrored_parameters(broken)
 
 
+@pytest.mark.rule(
+    "http.invalid-tool-rejected",
+    "http.invalid-tool-left-out",
+    "http.invalid-tool-warned",
+    "tools.annotation-rejected",
+    "tools.annotation-warned",
+    "wire.mirrored-parameters",
+)
 async def test_an_invalid_tool_is_left_out_with_a_warning_that_names_it(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -116,6 +142,13 @@ async def test_an_invalid_tool_is_left_out_with_a_warning_that_names_it(
     assert "bad" in found.warnings[0]
 
 
+@pytest.mark.rule(
+    "http.parameters-designated",
+    "http.parameters-supported",
+    "http.headers-of-a-call",
+    "tools.mirrored",
+    "wire.mirrored-parameters",
+)
 async def test_a_call_after_the_list_carries_the_headers(server: ScriptedServer, client: McpClient) -> None:
     server.on("tools/list", result({"tools": [{"name": "sql", "inputSchema": NESTED}]}))
     server.on("tools/call", result(DONE))
@@ -127,6 +160,7 @@ async def test_a_call_after_the_list_carries_the_headers(server: ScriptedServer,
     assert other.header("Mcp-Param-Region") is None
 
 
+@pytest.mark.rule("http.mismatch-relisted", "http.omitted-refused")
 async def test_a_call_refused_for_its_headers_reads_the_list_and_is_sent_once_more(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -140,6 +174,7 @@ async def test_a_call_refused_for_its_headers_reads_the_list_and_is_sent_once_mo
     assert first.json["id"] != second.json["id"]
 
 
+@pytest.mark.rule("http.mismatch-relisted")
 async def test_a_call_refused_for_another_header_is_not_sent_again(
     server: ScriptedServer, client: McpClient
 ) -> None:

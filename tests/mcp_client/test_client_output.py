@@ -22,6 +22,7 @@ def listing(**members: Any) -> Any:
     return result({"tools": [{"name": "t", "inputSchema": {"type": "object"}, **members}]})
 
 
+@pytest.mark.rule("tools.output-conforms", "tools.output-validated")
 @pytest.mark.parametrize(
     ("members", "faults"),
     [

@@ -33,6 +33,15 @@ BASE: dict[str, Any] = {
 FORM = {"method": "elicitation/create", "params": {"message": "m", "requestedSchema": {"type": "object"}}}
 
 
+@pytest.mark.rule(
+    "tasks.five-statuses",
+    "tasks.get-answers-by-status",
+    "tasks.get-working",
+    "tasks.get-input-required",
+    "tasks.get-cancelled",
+    "tasks.failed-says-why",
+    "wire.result-type-discriminates",
+)
 @pytest.mark.parametrize(
     ("status", "kind", "more"),
     [
@@ -54,6 +63,7 @@ def test_a_task_is_read_by_its_status(status: str, kind: type, more: dict[str, A
     assert (task.created_at_ms, task.last_updated_at_ms) == (1767323045678, 1767323046500)
 
 
+@pytest.mark.rule("wire.times-in-every-spelling")
 @pytest.mark.parametrize(
     ("text", "ms"),
     [
@@ -82,6 +92,7 @@ def test_times_at_the_edge_of_the_calendar_do_no_harm() -> None:
         assert isinstance(parse_time(text), int)
 
 
+@pytest.mark.rule("tasks.get-says-complete")
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -102,6 +113,7 @@ def test_a_broken_vital_field_is_named(change: dict[str, Any], field: str) -> No
     assert invalid.value.field == field
 
 
+@pytest.mark.rule("wire.old-tasks-not-read")
 @pytest.mark.parametrize("missing", ["taskId", "status"])
 def test_a_missing_vital_field_is_named(missing: str) -> None:
     raw = {name: value for name, value in BASE.items() if name != missing}
@@ -120,6 +132,7 @@ def test_a_time_that_cannot_be_read_is_a_fault_and_the_task_stays(name: str, val
     assert name in task.faults[0]
 
 
+@pytest.mark.rule("wire.ttl")
 @pytest.mark.parametrize(
     ("value", "read", "faults"),
     [
@@ -159,6 +172,7 @@ def test_a_poll_interval_that_makes_no_sense_is_none(value: Any) -> None:
     assert len(task.faults) == 1
 
 
+@pytest.mark.rule("tasks.nothing-else-says-task", "tasks.get-says-complete", "wire.task-page-example")
 def test_a_task_reply_that_calls_itself_a_task_is_read_with_the_fault_noted() -> None:
     task = read_task(
         {**BASE, "resultType": "task", "status": "failed", "error": {"code": -1, "message": "m"}}
@@ -169,6 +183,7 @@ def test_a_task_reply_that_calls_itself_a_task_is_read_with_the_fault_noted() ->
     assert "resultType" in task.faults[0]
 
 
+@pytest.mark.rule("tasks.get-completed", "tasks.get-failed", "tasks.failed-has-error")
 def test_a_finished_task_without_its_outcome_is_finished_all_the_same() -> None:
     completed = read_task({**BASE, "status": "completed"})
     assert isinstance(completed, CompletedTask)
@@ -179,6 +194,7 @@ def test_a_finished_task_without_its_outcome_is_finished_all_the_same() -> None:
     assert len(completed.faults) == len(failed.faults) == 1
 
 
+@pytest.mark.rule("mrtr.requests-unique-and-known", "wire.defaults")
 def test_one_malformed_question_costs_only_itself() -> None:
     asked = {
         "good": FORM,
@@ -196,6 +212,7 @@ def test_one_malformed_question_costs_only_itself() -> None:
     assert task.input_requests["new kind"].raw == asked["new kind"]
 
 
+@pytest.mark.rule("tasks.get-input-required")
 @pytest.mark.parametrize("asked", [None, [], "x", 5])
 def test_a_task_that_waits_for_nothing_readable_still_waits(asked: Any) -> None:
     task = read_task({**BASE, "status": "input_required", "inputRequests": asked})
@@ -204,6 +221,14 @@ def test_a_task_that_waits_for_nothing_readable_still_waits(asked: Any) -> None:
     assert len(task.faults) == 1
 
 
+@pytest.mark.rule(
+    "elicitation.mode-and-message",
+    "elicitation.mode-may-be-missing",
+    "elicitation.no-mode-is-form",
+    "elicitation.form-has-schema",
+    "elicitation.url-parts",
+    "wire.defaults",
+)
 @pytest.mark.parametrize(
     ("params", "mode", "faults"),
     [
@@ -226,6 +251,7 @@ def test_an_elicitation_says_what_is_wrong_with_it(
     assert len(found.input_requests["k"].faults) == faults
 
 
+@pytest.mark.rule("mrtr.server-may", "mrtr.requests-or-state")
 def test_a_result_that_asks_has_questions_or_a_state() -> None:
     assert read_input_required({"requestState": ""}).request_state == ""
     assert read_input_required({"inputRequests": {"k": FORM}}).request_state is None
@@ -237,6 +263,7 @@ def test_a_result_that_asks_has_questions_or_a_state() -> None:
     assert invalid.value.field == "requestState"
 
 
+@pytest.mark.rule("tasks.handle-in-any-status", "wire.extras-kept")
 def test_a_handle_is_read_in_any_status() -> None:
     handle = read_handle({**BASE, "resultType": "task", "status": "completed", "content": []})
     assert (handle.status, handle.task_id) == ("completed", "t1")

@@ -40,6 +40,7 @@ def check(file: str, definition: str, value: Any) -> None:
 CORE, TASKS = "mcp-2026-07-28.schema.json", "ext-tasks.schema.json"
 
 
+@pytest.mark.rule("http.body-one-message", "index.base-protocol", "index.json-rpc", "index.request-id")
 async def test_every_request_that_is_sent_is_valid(server: ScriptedServer, client: McpClient) -> None:
     server.on("server/discover", result({"supportedVersions": [], "capabilities": {}}))
     server.on(

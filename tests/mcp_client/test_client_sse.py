@@ -72,6 +72,7 @@ EVENTS = [
 ]
 
 
+@pytest.mark.rule("http.comments-ignored", "wire.streams-as-they-come")
 def test_every_line_ending_comment_and_field_is_understood() -> None:
     assert parse(RICH) == EVENTS
 
@@ -125,6 +126,7 @@ def test_every_event_that_is_written_is_read(texts: list[str]) -> None:
     assert data("".join(f"data: {text}\n\n" for text in texts).encode()) == [t.encode() for t in texts]
 
 
+@pytest.mark.rule("wire.streams-as-they-come", "wire.sse-bounded")
 def test_an_id_with_empty_data_and_keepalives_after_it_bring_nothing() -> None:
     assert data(b"id: 1\ndata:\n\n: ping\n\n: ping\n\n") == []
     assert data(b"id: 1\n\n", b": ping\n\n", b"retry: 1\n\n", b"event: x\n\n", b"data: 1\n\n") == [b"1"]
@@ -145,6 +147,7 @@ def test_a_byte_order_mark_is_dropped_once() -> None:
 # An event is there as soon as it is complete.
 
 
+@pytest.mark.rule("wire.fakes-stream")
 @pytest.mark.parametrize(
     "chunks",
     [
@@ -181,6 +184,7 @@ def test_an_event_that_the_end_of_the_stream_cuts_short_is_dropped(ending: bytes
 # Bounds.
 
 
+@pytest.mark.rule("wire.sse-bounded")
 @pytest.mark.parametrize(
     "chunks",
     [
@@ -213,6 +217,7 @@ def test_the_limit_is_exact_however_the_stream_is_cut(size: int) -> None:
         parse(*chunks((longest + b"\n\n") * 5 + longest + b"x\n\n"), limit=100)
 
 
+@pytest.mark.rule("wire.sse-bounded")
 @pytest.mark.parametrize(
     "again",
     [b"data: 1\n\n", b": ping\n\n", b"\r\n", b"id: 1\r\r"],

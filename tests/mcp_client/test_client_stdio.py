@@ -19,6 +19,7 @@ async def test_a_request_is_answered_over_the_process_streams() -> None:
     assert server.faults == []
 
 
+@pytest.mark.rule("stdio.responses-by-id")
 async def test_responses_are_correlated_by_id_whatever_their_order() -> None:
     script = """
         first, second, third = read(), read(), read()
@@ -30,6 +31,7 @@ async def test_responses_are_correlated_by_id_whatever_their_order() -> None:
     assert [message["result"]["n"] for message in found] == [0, 1, 2]
 
 
+@pytest.mark.rule("stdio.no-newlines-inside", "stdio.stdin-messages-only")
 async def test_each_message_is_one_line_even_where_an_argument_was_written_over_several() -> None:
     async with Watched("for r in requests(): reply(r, got=r['params'])") as server:
         message = await server.ask("tools/call", arguments=RawJSON('{\r\n  "a":\n 1}'))
@@ -46,6 +48,7 @@ async def test_a_json_rpc_error_is_returned_not_raised() -> None:
         assert (await server.ask())["error"]["code"] == -32602
 
 
+@pytest.mark.rule("stdio.no-newlines-inside")
 async def test_output_in_pieces_of_every_size_gives_the_same_messages() -> None:
     script = """
         import os
@@ -74,6 +77,7 @@ async def test_several_messages_in_one_piece_are_all_taken() -> None:
     assert server.faults == []
 
 
+@pytest.mark.rule("cancellation.timeout-cancels", "stdio.cancelled-by-notification")
 async def test_a_request_that_timed_out_is_cancelled_by_its_id() -> None:
     """basic/patterns/cancellation, “Timeouts”."""
     async with Watched("for r in requests(): pass") as server:
@@ -86,6 +90,7 @@ async def test_a_request_that_timed_out_is_cancelled_by_its_id() -> None:
     assert "id" not in sent
 
 
+@pytest.mark.rule("cancellation.told", "cancellation.stdio-notification", "stdio.cancelled-by-notification")
 async def test_cancelling_a_request_tells_the_server() -> None:
     script = "r = read(); tell('got it'); tell(json.dumps(read())); read()"
     async with Watched(script) as server:
@@ -97,6 +102,7 @@ async def test_cancelling_a_request_tells_the_server() -> None:
             await asking
 
 
+@pytest.mark.rule("cancellation.late-response-ignored", "cancellation.races", "stdio.server-silent-after")
 async def test_a_late_answer_to_a_cancelled_request_is_ignored_silently() -> None:
     script = """
         slow = read()
@@ -112,6 +118,7 @@ async def test_a_late_answer_to_a_cancelled_request_is_ignored_silently() -> Non
     assert server.faults == []
 
 
+@pytest.mark.rule("cancellation.own-requests-in-progress")
 async def test_an_answered_request_is_never_cancelled() -> None:
     async with Watched("for r in messages(): tell(json.dumps(r)); reply(r)") as server:
         await server.ask(request_id="a")
@@ -120,6 +127,7 @@ async def test_an_answered_request_is_never_cancelled() -> None:
     assert b"cancelled" not in server.stderr
 
 
+@pytest.mark.rule("cancellation.own-requests-in-progress")
 async def test_the_handshake_of_older_revisions_is_not_cancelled() -> None:
     async with Watched(
         "for r in messages(): tell(json.dumps(r)); r['method'] == 'ping' and reply(r)"
@@ -233,6 +241,7 @@ RUBBISH = [
 ]
 
 
+@pytest.mark.rule("stdio.stdout-messages-only", "stdio.no-requests-on-stdout")
 @pytest.mark.parametrize(("line", "said"), RUBBISH, ids=range(len(RUBBISH)))
 async def test_rubbish_on_stdout_is_reported_and_disturbs_nothing(line: bytes, said: str) -> None:
     script = f"""
@@ -248,6 +257,7 @@ async def test_rubbish_on_stdout_is_reported_and_disturbs_nothing(line: bytes, s
     assert said in server.faults[0]
 
 
+@pytest.mark.rule("stdio.stdin-messages-only", "stdio.no-responses-sent", "stdio.no-requests-on-stdout")
 async def test_a_request_of_the_server_is_never_answered() -> None:
     script = """
         say({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
@@ -282,6 +292,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.rule("cancellation.races")
 @pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
 async def test_a_reply_that_cannot_be_read_fails_the_request_it_names_and_is_not_cancelled(
     broken: str,

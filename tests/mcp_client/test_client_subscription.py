@@ -79,6 +79,7 @@ async def heard(
     return events, subscription.ending, subscription
 
 
+@pytest.mark.rule("wire.listen-many-ids")
 async def test_a_subscription_names_its_tasks_once_and_says_what_any_request_says(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -95,6 +96,7 @@ async def test_a_subscription_names_its_tasks_once_and_says_what_any_request_say
     assert request.header("Accept") == "application/json, text/event-stream"
 
 
+@pytest.mark.rule("tasks.notified", "tasks.notification-is-a-snapshot", "wire.listen-snapshots")
 async def test_snapshots_come_as_tasks_with_the_time_they_were_received(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -123,6 +125,13 @@ ENDINGS: dict[str, tuple[Reply, Ending]] = {
 }
 
 
+@pytest.mark.rule(
+    "cancellation.server-ends-subscriptions",
+    "cancellation.server-names-subscription",
+    "subscriptions.server-ends-it",
+    "subscriptions.ends-with-a-result",
+    "wire.listen-endings",
+)
 @pytest.mark.parametrize(("reply", "ending"), ENDINGS.values(), ids=ENDINGS)
 async def test_the_server_ends_it_in_good_order(
     server: ScriptedServer, client: McpClient, reply: Reply, ending: Ending
@@ -154,6 +163,7 @@ DROPS: dict[str, tuple[Reply, str]] = {
 }
 
 
+@pytest.mark.rule("subscriptions.dropped-then-reconnect", "wire.listen-endings")
 @pytest.mark.parametrize(("reply", "words"), DROPS.values(), ids=DROPS)
 async def test_whatever_else_ends_it_is_a_drop_that_says_why(
     server: ScriptedServer, client: McpClient, reply: Reply, words: str
@@ -167,6 +177,7 @@ async def test_whatever_else_ends_it_is_a_drop_that_says_why(
     assert words in ending.message
 
 
+@pytest.mark.rule("subscriptions.dropped-then-reconnect")
 async def test_a_stream_cut_in_the_middle_of_a_chunk_is_a_drop(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -185,6 +196,7 @@ async def test_a_stream_cut_in_the_middle_of_a_chunk_is_a_drop(
     assert "gave no complete reply" in (ending.message or "")
 
 
+@pytest.mark.rule("wire.idle-streams-outlive-read-timeouts")
 async def test_a_stream_that_falls_silent_is_a_drop_and_comments_are_life(server: ScriptedServer) -> None:
     silent = asyncio.Event()
 
@@ -204,6 +216,7 @@ async def test_a_stream_that_falls_silent_is_a_drop_and_comments_are_life(server
     assert ending == Ending("dropped", f"127.0.0.1:{server.port} has been silent for 0.5 s.")
 
 
+@pytest.mark.rule("subscriptions.client-ends-it")
 async def test_leaving_closes_the_stream_which_cancels_the_request(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -285,6 +298,9 @@ ACKNOWLEDGEMENTS: dict[str, tuple[Any, set[str], int]] = {
 }
 
 
+@pytest.mark.rule(
+    "subscriptions.acknowledged-filter-checked", "tasks.listen-accepted-ids", "wire.listen-many-ids"
+)
 @pytest.mark.parametrize(
     ("notifications", "accepted", "faults"), ACKNOWLEDGEMENTS.values(), ids=ACKNOWLEDGEMENTS
 )
@@ -315,6 +331,7 @@ async def test_a_second_acknowledgement_changes_nothing(server: ScriptedServer, 
     assert len(subscription.faults) == 2
 
 
+@pytest.mark.rule("subscriptions.only-what-was-asked")
 async def test_changed_tools_are_told_only_where_that_was_agreed(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -396,6 +413,7 @@ async def test_closing_the_client_ends_an_open_subscription(
     assert subscription.ending.kind == "dropped"
 
 
+@pytest.mark.rule("subscriptions.acknowledged-first")
 @pytest.mark.parametrize("early", [True, False], ids=["silence", "noise"])
 async def test_no_acknowledgement_in_time_is_an_error_and_the_request_is_cancelled(
     server: ScriptedServer, early: bool
@@ -455,6 +473,14 @@ WRONG: dict[str, Any] = {
 }
 
 
+@pytest.mark.rule(
+    "cancellation.server-nothing-else",
+    "cancellation.server-names-subscription",
+    "cancellation.invalid-ignored",
+    "index.subscription-id-on-notifications",
+    "subscriptions.only-what-was-asked",
+    "tasks.no-progress-on-listen",
+)
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 async def test_what_has_no_place_is_noted_and_the_stream_goes_on(
     server: ScriptedServer, client: McpClient, wrong: Any
@@ -467,6 +493,7 @@ async def test_what_has_no_place_is_noted_and_the_stream_goes_on(
     assert all(len(fault) < 400 for fault in subscription.faults)
 
 
+@pytest.mark.rule("subscriptions.acknowledged-first", "subscriptions.nothing-before-it")
 async def test_what_comes_before_the_acknowledgement_is_not_taken(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -477,6 +504,7 @@ async def test_what_comes_before_the_acknowledgement_is_not_taken(
     assert len(subscription.faults) == 1
 
 
+@pytest.mark.rule("index.subscription-id-on-notifications")
 async def test_a_missing_subscription_id_is_forgiven_on_a_stream_of_our_own(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -573,6 +601,7 @@ async def test_one_notification_of_any_size_fits(
     assert [brief(item) for item in found] == ["t1 completed"]
 
 
+@pytest.mark.rule("subscriptions.several-at-once")
 async def test_several_subscriptions_are_open_at_a_time_and_never_mixed(
     server: ScriptedServer, client: McpClient
 ) -> None:

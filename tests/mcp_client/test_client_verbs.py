@@ -46,6 +46,38 @@ TASK: dict[str, Any] = {
 }
 
 
+@pytest.mark.rule(
+    "elicitation.declared",
+    "elicitation.declares-a-mode",
+    "http.each-message-a-post",
+    "http.post",
+    "http.accept",
+    "http.metadata-headers",
+    "http.not-resumable",
+    "http.version-header",
+    "http.version-header-matches",
+    "http.method-and-name-headers",
+    "http.name-encoded",
+    "http.no-sessions",
+    "index.server-stateless",
+    "index.meta-key-form",
+    "index.meta-prefix-recommended",
+    "index.meta-required",
+    "index.client-info",
+    "mrtr.meta-on-every-request",
+    "pagination.meta-on-every-request",
+    "roots.not-adopted",
+    "roots.declared",
+    "sampling.not-adopted",
+    "sampling.declared",
+    "tasks.declared",
+    "tasks.mcp-name-is-task-id",
+    "tools.meta-on-every-request",
+    "versioning.extension-names",
+    "wire.meta-and-headers",
+    "wire.no-sessions",
+    "wire.sampling-and-roots-off",
+)
 async def test_every_request_carries_its_meta_and_its_headers(server: ScriptedServer) -> None:
     server.on("tools/call", result(DONE))
     server.on("tasks/cancel", result({"resultType": "complete"}))
@@ -76,6 +108,7 @@ async def test_every_request_carries_its_meta_and_its_headers(server: ScriptedSe
     assert discover.header("Mcp-Name") is None
 
 
+@pytest.mark.rule("roots.declared", "sampling.declared")
 async def test_declared_capabilities_are_the_ones_that_were_given(server: ScriptedServer) -> None:
     server.on("test/ask", result({}))
     given = ClientCapabilities(elicitation=None, sampling={}, roots={}, extensions={})
@@ -85,6 +118,7 @@ async def test_declared_capabilities_are_the_ones_that_were_given(server: Script
     assert sent == {"sampling": {}, "roots": {}, "extensions": {}}
 
 
+@pytest.mark.rule("index.trace-context")
 async def test_meta_of_the_caller_travels_along_and_cannot_replace_the_protocol_s(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -99,6 +133,7 @@ async def test_meta_of_the_caller_travels_along_and_cannot_replace_the_protocol_
         await client.request("test/ask", {"_meta": [1]})
 
 
+@pytest.mark.rule("index.result-any-object")
 async def test_the_result_of_a_bare_request_is_returned_as_it_came(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -109,6 +144,13 @@ async def test_the_result_of_a_bare_request_is_returned_as_it_came(
 # The three kinds of outcome.
 
 
+@pytest.mark.rule(
+    "index.result-type-extensions",
+    "progress.optional",
+    "tasks.server-decides",
+    "tasks.either-result",
+    "tools.may-ask",
+)
 async def test_a_call_may_complete_become_a_task_or_ask_first(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -125,6 +167,14 @@ async def test_a_call_may_complete_become_a_task_or_ask_first(
     assert (asked.request_state, asked.input_requests) == ("s", {})
 
 
+@pytest.mark.rule(
+    "index.result-type-present",
+    "index.result-type-absent",
+    "tasks.handle-says-task",
+    "wire.result-type-discriminates",
+    "wire.absent-and-unknown-types",
+    "wire.extras-kept",
+)
 async def test_an_absent_result_type_means_complete_and_extras_change_nothing(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -138,6 +188,7 @@ async def test_an_absent_result_type_means_complete_and_extras_change_nothing(
     assert handle.raw["_meta"] == {"x": 1}
 
 
+@pytest.mark.rule("index.result-type-unknown", "wire.absent-and-unknown-types")
 @pytest.mark.parametrize("unknown", ["streaming", "Complete", "", None, 5, ["task"]])
 async def test_an_unknown_result_type_is_an_invalid_reply(
     server: ScriptedServer, client: McpClient, unknown: Any
@@ -154,6 +205,12 @@ async def test_an_unknown_result_type_is_an_invalid_reply(
         assert invalid.value.field == "resultType"
 
 
+@pytest.mark.rule(
+    "tasks.handle-for-other-request",
+    "tasks.update-says-complete",
+    "tasks.cancel-says-complete",
+    "wire.absent-and-unknown-types",
+)
 async def test_only_what_may_become_a_task_may_be_answered_with_one(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -172,6 +229,7 @@ async def test_only_what_may_become_a_task_may_be_answered_with_one(
         assert invalid.value.field == "resultType"
 
 
+@pytest.mark.rule("mrtr.may-ask", "mrtr.must-not-ask-elsewhere")
 async def test_questions_come_only_on_the_requests_that_may_ask(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -186,6 +244,7 @@ async def test_questions_come_only_on_the_requests_that_may_ask(
         assert invalid.value.field == "resultType"
 
 
+@pytest.mark.rule("tasks.room-for-more-requests")
 async def test_any_method_goes_through_call_and_keeps_its_result_whole(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -195,6 +254,9 @@ async def test_any_method_goes_through_call_and_keeps_its_result_whole(
     assert found.raw == {"messages": [{"role": "user"}]}
 
 
+@pytest.mark.rule(
+    "mrtr.state-opaque", "mrtr.state-echoed", "mrtr.state-not-inspected", "mrtr.new-id", "tools.new-id"
+)
 async def test_a_call_is_repeated_with_a_new_id_its_answers_and_its_state_byte_for_byte(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -221,6 +283,7 @@ async def test_a_call_is_repeated_with_a_new_id_its_answers_and_its_state_byte_f
     assert "requestState" not in first.params
 
 
+@pytest.mark.rule("mrtr.no-state-invented")
 async def test_no_state_goes_back_where_none_came(server: ScriptedServer, client: McpClient) -> None:
     server.queue(result(DONE))
     await client.call_tool("t", {}, input_responses={"a": {"action": "decline"}}, request_state=None)
@@ -236,6 +299,7 @@ async def test_arguments_are_left_out_where_none_are_given(server: ScriptedServe
     assert server.received[1].params["arguments"] == {}
 
 
+@pytest.mark.rule("cancellation.timeouts", "cancellation.timeout-per-request", "tools.call-timeouts")
 async def test_a_tool_runs_longer_than_other_requests_may(server: ScriptedServer) -> None:
     seen: list[tuple[str, float]] = []
 
@@ -260,6 +324,14 @@ async def test_a_tool_runs_longer_than_other_requests_may(server: ScriptedServer
 # Progress.
 
 
+@pytest.mark.rule(
+    "http.notifications-relate",
+    "progress.sent",
+    "progress.optional-parts",
+    "progress.only-known-tokens",
+    "progress.tokens-tracked",
+    "wire.progress",
+)
 async def test_progress_for_this_call_is_heard_and_no_other(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -294,6 +366,7 @@ async def test_no_progress_is_asked_for_where_nobody_listens(
 # Tasks.
 
 
+@pytest.mark.rule("index.state-by-identifier", "tasks.get-completed", "tasks.mcp-name-is-task-id")
 async def test_a_task_is_asked_for_by_its_id(server: ScriptedServer, client: McpClient) -> None:
     server.queue(result({**TASK, "status": "completed", "result": DONE}))
     task = await client.get_task("t1")
@@ -303,6 +376,7 @@ async def test_a_task_is_asked_for_by_its_id(server: ScriptedServer, client: Mcp
     assert server.received[0].header("Mcp-Name") == "t1"
 
 
+@pytest.mark.rule("tasks.mcp-name-is-task-id", "wire.content-as-asked")
 async def test_an_answer_to_a_task_is_sent_byte_for_byte(server: ScriptedServer, client: McpClient) -> None:
     server.queue(result({"resultType": "complete", "_meta": {"any": "thing"}}))
     raw = '{ "action":"accept","content":{"big":12345678901234567890.10,"s":"\\u00e9"} }'
@@ -313,6 +387,12 @@ async def test_an_answer_to_a_task_is_sent_byte_for_byte(server: ScriptedServer,
     assert "requestState" not in request.params
 
 
+@pytest.mark.rule(
+    "tasks.update-acknowledged",
+    "tasks.update-says-complete",
+    "tasks.cancel-acknowledged",
+    "tasks.cancel-says-complete",
+)
 async def test_acknowledgements_need_nothing_in_them(server: ScriptedServer, client: McpClient) -> None:
     server.on("tasks/update", result({}))
     server.on("tasks/cancel", result({"resultType": "complete"}))
@@ -320,6 +400,7 @@ async def test_acknowledgements_need_nothing_in_them(server: ScriptedServer, cli
     await client.cancel_task("t1")
 
 
+@pytest.mark.rule("tasks.errors-say-why")
 async def test_a_refused_answer_keeps_the_server_s_reason(server: ScriptedServer, client: McpClient) -> None:
     server.on("tasks/update", error(-32602, "replicas must be at most 10", {"field": "replicas"}))
     with pytest.raises(ServerError, match="at most 10") as refused:
@@ -335,6 +416,14 @@ def tool(name: str, **members: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object"}, **members}
 
 
+@pytest.mark.rule(
+    "caching.pages-differ",
+    "pagination.any-size",
+    "pagination.both-flows",
+    "pagination.opaque",
+    "pagination.empty-is-a-cursor",
+    "wire.cursors",
+)
 async def test_all_pages_are_read_and_an_empty_cursor_is_a_cursor(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -358,6 +447,7 @@ async def test_all_pages_are_read_and_an_empty_cursor_is_a_cursor(
     assert [request.params.get("cursor", "none") for request in server.received] == ["none", "", "p3"]
 
 
+@pytest.mark.rule("wire.cursors")
 async def test_a_list_that_goes_round_in_circles_ends(server: ScriptedServer, client: McpClient) -> None:
     server.on("tools/list", result({"tools": [], "nextCursor": "again"}))
     with pytest.raises(ProtocolError, match="circles") as invalid:
@@ -366,6 +456,7 @@ async def test_a_list_that_goes_round_in_circles_ends(server: ScriptedServer, cl
     assert len(server.received) == 2
 
 
+@pytest.mark.rule("wire.cursors")
 async def test_a_list_without_end_is_bounded_in_pages_and_in_tools(server: ScriptedServer) -> None:
     pages = iter(range(10_000))
     server.on("tools/list", result(lambda r: {"tools": [], "nextCursor": f"p{next(pages)}"}))
@@ -391,6 +482,7 @@ async def test_a_list_that_is_none_names_its_field(
     assert invalid.value.field == field
 
 
+@pytest.mark.rule("tools.input-schema", "tools.name-form")
 async def test_a_broken_tool_is_left_out_and_the_others_stay(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -406,6 +498,7 @@ async def test_a_broken_tool_is_left_out_and_the_others_stay(
     assert found.tools[1].raw == odd
 
 
+@pytest.mark.rule("caching.one-scope-per-list")
 async def test_a_list_is_private_where_any_page_is(server: ScriptedServer, client: McpClient) -> None:
     server.queue(
         result({"tools": [], "nextCursor": "2", "ttlMs": 5, "cacheScope": "public"}),
@@ -424,6 +517,7 @@ async def test_a_list_is_private_where_any_page_is(server: ScriptedServer, clien
 # Discovery.
 
 
+@pytest.mark.rule("discover.server-info", "index.meta-no-assumptions", "tools.capability")
 async def test_a_server_says_what_it_is_and_a_broken_name_is_only_a_fault(
     server: ScriptedServer, client: McpClient
 ) -> None:

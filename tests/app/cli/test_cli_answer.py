@@ -63,6 +63,7 @@ def test_fields_become_what_the_schema_asks_and_untouched_ones_their_default(
     assert json.loads(response) == json.loads(printed)
 
 
+@pytest.mark.rule("elicitation.responses-validated")
 def test_an_invalid_answer_is_a_line_per_field_and_nothing_is_sent(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_field_that_is_not_there_is_named(
     assert options[1].split("=")[0] in capsys.readouterr().err
 
 
+@pytest.mark.rule("elicitation.decline-and-cancel")
 @pytest.mark.parametrize(
     ("option", "response"), [("--decline", {"action": "decline"}), ("--dismiss", {"action": "cancel"})]
 )
@@ -136,6 +138,7 @@ def test_two_answers_at_once_are_refused(home: Installation) -> None:
     assert not home.engine.asked
 
 
+@pytest.mark.rule("elicitation.reviewed-before-sent")
 def test_saying_nothing_previews_but_never_accepts(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,6 +202,7 @@ def test_a_task_without_open_questions_ends_with_3(home: Installation) -> None:
     assert not home.engine.asked
 
 
+@pytest.mark.rule("elicitation.url-not-opened-without-consent")
 def test_url_mode_shows_the_page_and_its_host_and_sends_no_content(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:

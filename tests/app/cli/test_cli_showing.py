@@ -37,6 +37,7 @@ def test_a_question_that_is_not_answered_here_says_so_and_how_to_cancel(
     assert "--defaults" not in text
 
 
+@pytest.mark.rule("elicitation.what-and-why")
 def test_each_field_is_a_line_with_kind_choices_bounds_and_default(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ def _with_meta(message: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
     return message
 
 
+@pytest.mark.rule("http.one-endpoint")
 async def test_a_well_formed_request_is_answered_with_its_own_id(service):
     message = envelope("server/discover") | {"id": "a string, too"}
     response = await service.wire.send(message)
@@ -30,6 +31,12 @@ async def test_a_well_formed_request_is_answered_with_its_own_id(service):
     assert response.json()["id"] == "a string, too"
 
 
+@pytest.mark.rule(
+    "http.version-mismatch-refused",
+    "http.version-missing-refused",
+    "http.server-checks-headers",
+    "http.server-validation",
+)
 @pytest.mark.parametrize("header", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])
 @pytest.mark.parametrize("value", [None, "", "something else", "caf\xe9", "a\tb"])
 async def test_a_header_that_is_missing_or_differs_from_the_body_is_refused(service, header, value):
@@ -62,6 +69,7 @@ async def test_white_space_around_a_header_does_not_count(service):
     writer.close()
 
 
+@pytest.mark.rule("http.server-decodes", "http.server-validation")
 async def test_a_name_in_base64_is_decoded_before_it_is_compared(service):
     message = envelope("tools/call", {"name": "echo", "arguments": {"text": "x"}})
     encoded = base64.b64encode(b"echo").decode()
@@ -71,6 +79,7 @@ async def test_a_name_in_base64_is_decoded_before_it_is_compared(service):
         assert response.json()["error"]["code"] == -32020
 
 
+@pytest.mark.rule("index.meta-missing-refused")
 @pytest.mark.parametrize(
     "broken",
     [
@@ -94,6 +103,7 @@ async def test_client_info_may_be_left_out(service):
     assert response.json()["result"]["resultType"] == "complete"
 
 
+@pytest.mark.rule("http.version-unsupported-refused", "versioning.unsupported-lists-supported")
 async def test_another_version_is_refused_with_those_that_are_spoken(service):
     message = _with_meta(envelope("server/discover"), "protocolVersion", "1900-01-01")
     response = await service.wire.send(message, {"MCP-Protocol-Version": "1900-01-01"})
@@ -103,6 +113,7 @@ async def test_another_version_is_refused_with_those_that_are_spoken(service):
     assert error["data"] == {"supported": [VERSION], "requested": "1900-01-01"}
 
 
+@pytest.mark.rule("versioning.modern-names-versions")
 async def test_an_older_clients_initialize_learns_the_versions_spoken(service):
     message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
     response = await service.wire.send(message, {"MCP-Protocol-Version": None, "Mcp-Method": None})
@@ -111,6 +122,7 @@ async def test_an_older_clients_initialize_learns_the_versions_spoken(service):
     assert response.json()["id"] == 0
 
 
+@pytest.mark.rule("http.method-unknown")
 @pytest.mark.parametrize(
     "method", ["tasks/status", "tasks/result", "tasks/list", "resources/read", "nonsense", ""]
 )
@@ -120,6 +132,7 @@ async def test_an_unknown_method_is_404_with_a_json_rpc_error(service, method):
     assert response.json()["error"]["code"] == -32601
 
 
+@pytest.mark.rule("http.old-traffic-refused")
 @pytest.mark.parametrize("verb", ["GET", "DELETE", "PUT"])
 async def test_other_http_methods_are_not_allowed(service, verb):
     response = await service.wire.send(b"", {"Accept": "text/event-stream"}, method=verb)
@@ -127,6 +140,7 @@ async def test_other_http_methods_are_not_allowed(service, verb):
     assert response.headers["allow"] == "POST"
 
 
+@pytest.mark.rule("http.notification-accepted")
 @pytest.mark.parametrize("method", ["notifications/cancelled", "tools/call", "anything"])
 async def test_an_envelope_without_an_id_is_accepted_and_answered_with_nothing(service, method):
     response = await service.wire.send({"jsonrpc": "2.0", "method": method})
@@ -190,6 +204,7 @@ async def test_a_local_host_is_accepted(service, host):
     assert (await service.wire.send(envelope("server/discover"), {"Host": host})).status_code == 200
 
 
+@pytest.mark.rule("http.origin-checked")
 @pytest.mark.parametrize(
     ("origin", "status"),
     [
@@ -205,6 +220,7 @@ async def test_a_foreign_origin_is_refused(service, origin, status):
     assert (await service.wire.send(envelope("server/discover"), {"Origin": origin})).status_code == status
 
 
+@pytest.mark.rule("index.undeclared-capability-refused", "tasks.missing-capability", "tasks.verbs-undeclared")
 @pytest.mark.parametrize(
     ("method", "params", "capabilities", "missing"),
     [
@@ -249,6 +265,7 @@ async def test_an_empty_elicitation_capability_means_forms(service):
     assert (await service.wire.send(message)).json()["result"]["resultType"] == "task"
 
 
+@pytest.mark.rule("versioning.extension-missing")
 async def test_an_immediate_tool_needs_no_capability(service):
     message = envelope("tools/call", {"name": "echo", "arguments": {"text": "hello"}}, {})
     assert (await service.wire.send(message)).json()["result"]["structuredContent"] == {"text": "hello"}

@@ -54,6 +54,7 @@ async def test_immediate_results_are_valid(service, core):
     core("CallToolResult", await service.wire.tool("echo", {}))
 
 
+@pytest.mark.rule("tasks.get-answers-by-status", "tasks.get-working")
 @pytest.mark.parametrize(
     ("tool", "arguments", "answers"),
     [
@@ -86,6 +87,7 @@ async def test_a_task_is_valid_in_every_state_up_to_its_completion(
         Draft202012Validator(output).validate(task["result"]["structuredContent"])
 
 
+@pytest.mark.rule("tasks.get-cancelled")
 async def test_failed_and_cancelled_tasks_are_valid(service, tasks):
     _whole(tasks, "FailedTask", await service.settled(await service.started("flaky_job")))
     task_id = await service.started("long_build")
@@ -97,6 +99,7 @@ async def test_questions_before_a_task_are_valid(service, core):
     core("InputRequiredResult", await service.wire.tool("ask_first", {"name": "Ada"}))
 
 
+@pytest.mark.rule("index.reserved-codes", "tasks.errors-are-json-rpc")
 @pytest.mark.parametrize(
     ("definition", "method", "params", "capabilities", "headers"),
     [
@@ -120,6 +123,7 @@ async def test_an_unsupported_version_and_an_unknown_method_are_valid_errors(ser
     core("MethodNotFoundError", response.json()["error"])
 
 
+@pytest.mark.rule("tasks.get-unknown-task")
 async def test_an_unknown_task_is_a_valid_error(service, core):
     with pytest.raises(RpcFailure):
         await service.wire.get("tsk_never_was")

@@ -105,6 +105,7 @@ def test_a_step_counts_only_onto_the_position_it_was_computed_from(path):
     assert (task.status, task.message, task.position) == ("working", "first", 1)
 
 
+@pytest.mark.rule("tasks.keys-not-reused")
 def test_a_key_that_was_asked_before_cannot_be_asked_again_and_the_step_leaves_no_trace(path):
     store = Store.open(path)
     store.create(make_task(questions=(Question("k", ASKED, {"action": "accept"}),)))

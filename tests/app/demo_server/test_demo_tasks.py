@@ -18,6 +18,7 @@ GOOD = {
 }
 
 
+@pytest.mark.rule("tasks.durable-before-handle", "tasks.consistent-before-handle", "tasks.ids-unguessable")
 async def test_a_handle_can_be_looked_up_at_once_under_an_id_nobody_guesses(service):
     handles = [await service.wire.tool("flaky_job") for _ in range(3)]
     ids = {handle["taskId"] for handle in handles}
@@ -43,6 +44,7 @@ async def test_times_are_those_of_changes_not_of_polls(service):
     assert task["pollIntervalMs"] == 1000
 
 
+@pytest.mark.rule("tasks.cancel-unknown-task", "tasks.update-cancel-unknown-task")
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 @pytest.mark.parametrize("task_id", ["tsk_never_was", "", "  spaced  ", "日本", "' OR 1=1 --", 7, None])
 async def test_an_id_that_never_was_is_an_invalid_parameter(service, method, task_id):
@@ -51,6 +53,7 @@ async def test_an_id_that_never_was_is_an_invalid_parameter(service, method, tas
     assert failure.value.code == -32602
 
 
+@pytest.mark.rule("tasks.update-acknowledged", "tasks.cancel-acknowledged")
 async def test_an_acknowledgement_is_empty(service):
     task_id = await service.started("two_questions")
     await service.settle()
@@ -62,6 +65,7 @@ async def test_an_acknowledgement_is_empty(service):
         assert reply["resultType"] == "complete"
 
 
+@pytest.mark.rule("elicitation.server-validates", "tasks.errors-say-why")
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -142,6 +146,7 @@ async def test_one_bad_response_refuses_the_whole_update(service):
     assert await service.settled(task_id) == before
 
 
+@pytest.mark.rule("tasks.update-ignores-others")
 async def test_unknown_and_answered_keys_are_ignored_even_with_content_that_would_not_fit(service):
     task_id = await service.started("two_questions")
     await service.settle()
@@ -175,6 +180,7 @@ async def test_a_waiting_task_is_cancelled_at_once_and_its_questions_are_gone(se
     assert (await service.settled(task_id))["status"] == "cancelled"
 
 
+@pytest.mark.rule("tasks.cancel-shows-later")
 async def test_a_working_task_is_cancelled_at_its_next_step(service):
     task_id = await service.started("long_build")
     await service.worker.step()
@@ -206,6 +212,7 @@ async def repeated(service: Any, state: Any, responses: Any, **arguments: Any) -
     return result
 
 
+@pytest.mark.rule("tasks.questions-before-handle")
 async def test_a_call_that_asks_first_becomes_a_task_when_it_is_repeated_with_the_answers(service):
     asked = await first_call(service, name="Ada")
     fields = asked["inputRequests"]["who"]["params"]["requestedSchema"]["properties"]
@@ -225,6 +232,7 @@ async def test_a_question_not_accepted_before_the_task_starts_nothing(service, r
     assert "Nothing was started" in result["content"][0]["text"]
 
 
+@pytest.mark.rule("mrtr.server-checks-responses")
 async def test_what_is_missing_before_the_task_is_asked_again(service):
     asked = await first_call(service)
     for responses in ({}, {"nonsense": accept(name="Ada")}):
@@ -235,6 +243,7 @@ async def test_what_is_missing_before_the_task_is_asked_again(service):
     assert without_state["resultType"] == "input_required"
 
 
+@pytest.mark.rule("mrtr.server-checks-responses")
 async def test_content_that_does_not_fit_before_the_task_is_refused_and_can_be_mended(service):
     asked = await first_call(service)
     with pytest.raises(RpcFailure) as failure:
@@ -244,6 +253,7 @@ async def test_content_that_does_not_fit_before_the_task_is_refused_and_can_be_m
     assert handle["resultType"] == "task"
 
 
+@pytest.mark.rule("mrtr.server-distrusts-state", "mrtr.server-validates-state")
 async def test_a_request_state_that_was_tampered_with_is_refused(service):
     state: str = (await first_call(service))["requestState"]
     head, tail = state.split(".")
@@ -266,6 +276,7 @@ async def test_a_request_state_that_was_tampered_with_is_refused(service):
         assert failure.value.code == -32602
 
 
+@pytest.mark.rule("mrtr.state-bound")
 async def test_a_request_state_is_good_for_its_own_call_alone_and_not_for_ever(service):
     state = (await first_call(service, name="Ada"))["requestState"]
     with pytest.raises(RpcFailure, match="another call"):

@@ -31,6 +31,7 @@ def text_of(task: dict[str, Any]) -> str:
     return text
 
 
+@pytest.mark.rule("caching.hints", "tools.listed", "tools.order")
 async def test_the_list_is_the_same_each_time_cacheable_and_of_valid_schemas(service):
     first = await service.wire.call("tools/list")
     assert first == await service.wire.call("tools/list")
@@ -55,6 +56,7 @@ async def test_the_list_is_the_same_each_time_cacheable_and_of_valid_schemas(ser
         Draft202012Validator.check_schema(tool.get("outputSchema", {}))
 
 
+@pytest.mark.rule("pagination.server-guidelines", "pagination.invalid-cursor")
 @pytest.mark.parametrize("cursor", ["", "2"])
 async def test_a_page_that_does_not_exist_is_refused(service, cursor):
     with pytest.raises(RpcFailure) as failure:
@@ -62,6 +64,7 @@ async def test_a_page_that_does_not_exist_is_refused(service, cursor):
     assert failure.value.code == -32602
 
 
+@pytest.mark.rule("discover.implemented", "versioning.discover-implemented")
 async def test_discovery_names_the_version_and_the_extension(service):
     found = await service.wire.call("server/discover", capabilities={})
     assert found["supportedVersions"] == ["2026-07-28"]
@@ -160,6 +163,7 @@ async def test_an_approval_in_the_browser_carries_a_url_and_needs_no_content(ser
     assert asked["url"].endswith(task["result"]["structuredContent"]["request"])
 
 
+@pytest.mark.rule("tasks.get-all-outstanding", "tasks.update-partial")
 async def test_two_questions_are_asked_at_once_and_one_answer_leaves_the_other_open(service):
     task_id = await service.started("two_questions")
     task = await service.settled(task_id)
@@ -173,6 +177,7 @@ async def test_two_questions_are_asked_at_once_and_one_answer_leaves_the_other_o
     assert task["result"]["structuredContent"] == {"colour": None, "count": 3}
 
 
+@pytest.mark.rule("tasks.failed-has-error")
 async def test_a_flaky_job_fails_with_a_json_rpc_error(service):
     task = await service.settled(await service.started("flaky_job"))
     assert task["status"] == "failed"
@@ -181,6 +186,7 @@ async def test_a_flaky_job_fails_with_a_json_rpc_error(service):
     assert "result" not in task
 
 
+@pytest.mark.rule("tasks.is-error-not-failed")
 async def test_a_broken_tool_completes_with_an_error_result(service):
     task = await service.settled(await service.started("broken_tool"))
     assert task["status"] == "completed"
@@ -227,6 +233,7 @@ async def test_an_unknown_tool_and_arguments_that_are_no_object_are_protocol_err
         assert failure.value.code == -32602
 
 
+@pytest.mark.rule("index.result-type-present", "index.server-info", "tasks.handle-says-task")
 async def test_every_result_names_its_type_and_the_server(service):
     task_id = await service.started("broken_tool")
     await service.settle()

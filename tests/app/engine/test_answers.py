@@ -29,6 +29,7 @@ async def asked(inbox: Inbox, server: TaskScript) -> Inbox:
     return inbox
 
 
+@pytest.mark.rule("tasks.input-fulfilled", "wire.two-ways-of-asking")
 async def test_an_answer_goes_out_once_as_the_very_bytes_that_were_given(
     asked: Inbox, server: TaskScript
 ) -> None:
@@ -57,6 +58,7 @@ async def test_an_answer_is_saved_before_anything_is_sent(asked: Inbox, server: 
     assert (await answering).state == "acknowledged"
 
 
+@pytest.mark.rule("elicitation.three-actions")
 async def test_the_three_actions_are_three_answers(asked: Inbox, server: TaskScript) -> None:
     server.ask("t1", a=APPROVE, b=APPROVE, c=APPROVE)
     await asked.engine.refresh(KEY)
@@ -70,6 +72,7 @@ async def test_the_three_actions_are_three_answers(asked: Inbox, server: TaskScr
     ]
 
 
+@pytest.mark.rule("tasks.input-fulfilled", "tasks.update-partial")
 async def test_answers_given_together_go_out_in_one_update(asked: Inbox, server: TaskScript) -> None:
     server.ask("t1", q=APPROVE, r=OTHER, s=OTHER)
     await asked.engine.refresh(KEY)
@@ -78,6 +81,7 @@ async def test_answers_given_together_go_out_in_one_update(asked: Inbox, server:
     assert asked.states(KEY) == {"q": "acknowledged", "r": "acknowledged", "s": "open"}
 
 
+@pytest.mark.rule("tasks.keys-unique", "tasks.keys-one-request", "wire.asked-again")
 async def test_a_question_that_changed_gets_no_answer(asked: Inbox, server: TaskScript) -> None:
     server.ask("t1", q=OTHER)
     delivery = await asked.engine.answer(KEY, [asked.accept(KEY, content=EXACT)])
@@ -89,6 +93,7 @@ async def test_a_question_that_changed_gets_no_answer(asked: Inbox, server: Task
     assert new.fault is not None
 
 
+@pytest.mark.rule("tasks.update-outstanding-keys")
 async def test_a_question_that_vanished_gets_no_answer_and_the_text_is_kept(
     asked: Inbox, server: TaskScript
 ) -> None:
@@ -100,6 +105,7 @@ async def test_a_question_that_vanished_gets_no_answer_and_the_text_is_kept(
     assert asked.task(KEY).section == "finished"
 
 
+@pytest.mark.rule("wire.refused-answers")
 async def test_a_refused_answer_is_open_again_with_the_reason_and_can_be_given_anew(
     asked: Inbox, server: TaskScript
 ) -> None:
@@ -130,6 +136,7 @@ async def test_one_refused_answer_does_not_take_the_others_back(asked: Inbox, se
     assert asked.states(KEY) == {"q": "withdrawn", "bad": "refused", "good": "acknowledged"}
 
 
+@pytest.mark.rule("tasks.update-unknown-task", "tasks.update-cancel-unknown-task")
 async def test_an_update_for_a_task_that_is_gone_loses_the_task_and_keeps_the_answer(
     asked: Inbox, server: TaskScript
 ) -> None:
@@ -159,6 +166,7 @@ async def test_an_answer_while_the_server_is_down_is_saved_and_delivered_when_it
     assert len(server.updates) == 1
 
 
+@pytest.mark.rule("tasks.update-outstanding-keys")
 @pytest.mark.parametrize("shows", [True, False], ids=["still-asked", "gone"])
 async def test_an_update_whose_reply_is_lost_is_examined_before_it_is_repeated(
     asked: Inbox, server: TaskScript, shows: bool
@@ -178,6 +186,7 @@ async def test_an_update_whose_reply_is_lost_is_examined_before_it_is_repeated(
     assert len({update.json["id"] for update in server.updates}) == len(server.updates)
 
 
+@pytest.mark.rule("auth-discovery.challenge-understood")
 async def test_an_answer_waits_while_the_server_wants_a_sign_in(asked: Inbox, server: TaskScript) -> None:
     server.on("tasks/update", http_reply(401))
     delivery = await asked.engine.answer(KEY, [asked.accept(KEY)])
@@ -186,6 +195,7 @@ async def test_an_answer_waits_while_the_server_wants_a_sign_in(asked: Inbox, se
     assert asked.states(KEY) == {"q": "queued"}
 
 
+@pytest.mark.rule("tasks.answered-once")
 async def test_a_question_is_answered_once(asked: Inbox, server: TaskScript) -> None:
     answer = asked.accept(KEY)
     await asked.engine.answer(KEY, [answer])
@@ -205,6 +215,7 @@ async def test_one_closed_question_saves_none_of_the_answers(asked: Inbox, serve
     assert asked.states(KEY)["r"] == "open"
 
 
+@pytest.mark.rule("tasks.keys-one-request")
 async def test_the_form_of_a_question_that_was_replaced_meanwhile_saves_nothing(
     asked: Inbox, server: TaskScript
 ) -> None:
@@ -217,6 +228,13 @@ async def test_the_form_of_a_question_that_was_replaced_meanwhile_saves_nothing(
     assert server.updates == []
 
 
+@pytest.mark.rule(
+    "mrtr.only-declared-kinds",
+    "roots.exposed-with-care",
+    "roots.consent",
+    "sampling.approval",
+    "tasks.input-not-trusted-more",
+)
 @pytest.mark.parametrize("method", ["sampling/createMessage", "roots/list", "x/unknown"])
 async def test_a_kind_that_is_not_answered_here_is_kept_and_refused(
     asked: Inbox, server: TaskScript, method: str
@@ -250,6 +268,7 @@ async def test_answers_to_nothing_to_one_question_twice_or_to_two_tasks_are_refu
     assert server.updates == []
 
 
+@pytest.mark.rule("tasks.observed-after-update", "tasks.update-shows-later", "wire.eventually-consistent")
 async def test_an_acknowledged_answer_that_is_still_asked_is_counted_and_can_be_sent_again(
     asked: Inbox, server: TaskScript
 ) -> None:
@@ -272,6 +291,7 @@ async def test_only_an_acknowledged_answer_can_be_sent_again(asked: Inbox) -> No
         assert caught.value.failure == "closed"
 
 
+@pytest.mark.rule("tasks.keys-not-reused", "wire.asked-again")
 async def test_a_server_that_asks_the_same_again_is_not_answered_nor_shown_again(
     asked: Inbox, server: TaskScript
 ) -> None:
@@ -285,6 +305,7 @@ async def test_a_server_that_asks_the_same_again_is_not_answered_nor_shown_again
     assert len(server.updates) == 1
 
 
+@pytest.mark.rule("tasks.answered-once")
 async def test_two_programs_deliver_one_answer_once(asked: Inbox, server: TaskScript, tmp_path: Path) -> None:
     second = await Inbox.open(tmp_path, {})
     try:

@@ -43,6 +43,7 @@ def asks(state: str | None = "opaque", /, **requests: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.rule("authorization.optional", "tasks.either-result", "versioning.discover-first")
 async def test_a_call_that_becomes_a_task_is_the_task_from_then_on(inbox: Inbox, server: TaskScript) -> None:
     server.show("t1")
     server.on("tools/call", result(handle("t1")))
@@ -59,6 +60,7 @@ async def test_a_call_that_becomes_a_task_is_the_task_from_then_on(inbox: Inbox,
     assert sent.header("Mcp-Name") == "deploy"
 
 
+@pytest.mark.rule("tools.calls-logged")
 async def test_a_call_is_in_the_store_with_its_sender_before_it_is_sent(
     inbox: Inbox, server: TaskScript
 ) -> None:
@@ -75,6 +77,12 @@ async def test_a_call_is_in_the_store_with_its_sender_before_it_is_sent(
     assert inbox.task(row.key).owner is None
 
 
+@pytest.mark.rule(
+    "tasks.server-decides",
+    "tasks.either-result",
+    "versioning.extension-missing",
+    "wire.unknown-tool-as-result",
+)
 @pytest.mark.parametrize("is_error", [False, True])
 async def test_a_call_that_is_answered_at_once_is_over(
     inbox: Inbox, server: TaskScript, is_error: bool
@@ -162,6 +170,13 @@ async def test_only_an_unknown_call_can_be_repeated(inbox: Inbox, server: TaskSc
     assert len(server.of("tools/call")) == 1
 
 
+@pytest.mark.rule(
+    "elicitation.may-be-sent",
+    "mrtr.state-echoed",
+    "mrtr.new-id",
+    "tasks.questions-before-handle",
+    "wire.two-ways-of-asking",
+)
 async def test_questions_before_a_task_are_answered_by_repeating_the_call(
     inbox: Inbox, server: TaskScript
 ) -> None:
@@ -189,6 +204,7 @@ async def test_questions_before_a_task_are_answered_by_repeating_the_call(
     assert server.updates == []
 
 
+@pytest.mark.rule("mrtr.several-rounds", "mrtr.no-state-invented")
 async def test_no_request_state_came_so_none_goes_back(inbox: Inbox, server: TaskScript) -> None:
     server.queue(result(asks("first", a=APPROVE)), result(asks(None, a=APPROVE)), result(DONE))
     key = (await inbox.engine.call("ci", "ask_first", "{}")).key
@@ -202,6 +218,7 @@ async def test_no_request_state_came_so_none_goes_back(inbox: Inbox, server: Tas
     assert inbox.task(key).section == "finished"
 
 
+@pytest.mark.rule("mrtr.inputs-before-retry")
 async def test_a_round_is_sent_only_when_every_question_of_it_is_answered(
     inbox: Inbox, server: TaskScript
 ) -> None:
@@ -218,6 +235,7 @@ async def test_a_round_is_sent_only_when_every_question_of_it_is_answered(
     assert {name: answer["content"] for name, answer in sent.items()} == {"a": {"x": 1}, "b": {"y": 2}}
 
 
+@pytest.mark.rule("mrtr.nothing-asked-retry", "wire.rounds-bounded")
 async def test_a_reply_that_asks_nothing_is_followed_slowly_and_survives(
     inbox: Inbox, server: TaskScript
 ) -> None:
@@ -228,6 +246,7 @@ async def test_a_reply_that_asks_nothing_is_followed_slowly_and_survives(
     assert all("inputResponses" not in call.params for call in server.of("tools/call"))
 
 
+@pytest.mark.rule("wire.rounds-bounded")
 async def test_a_server_that_never_begins_is_given_up(tmp_path: Path, server: TaskScript) -> None:
     inbox = await Inbox.open(tmp_path, {"ci": server.url}, faster=1_000)
     server.on("tools/call", result(asks("again")))
@@ -247,6 +266,7 @@ async def test_questions_that_can_not_be_read_end_the_call_with_the_fault(
     assert "can't be read" in (outcome.message or "")
 
 
+@pytest.mark.rule("mrtr.server-checks-responses")
 async def test_refused_answers_of_a_round_are_open_again(inbox: Inbox, server: TaskScript) -> None:
     server.queue(result(asks("s", a=APPROVE)), error(-32602, "a is wrong"), result(DONE))
     key = (await inbox.engine.call("ci", "ask_first", "{}")).key
@@ -289,6 +309,7 @@ async def test_a_round_without_a_reply_is_unknown_and_repeated_with_the_same_ans
     assert inbox.states(key) == {"a": "settled"}
 
 
+@pytest.mark.rule("mrtr.client-may-leave")
 async def test_a_call_may_be_given_up_while_it_waits_and_nothing_is_sent(
     inbox: Inbox, server: TaskScript
 ) -> None:
@@ -330,6 +351,7 @@ async def test_a_program_that_ends_during_a_call_leaves_it_unknown(
     await later.close()
 
 
+@pytest.mark.rule("wire.closing-cancels-the-request")
 async def test_a_screen_that_closes_does_not_end_its_call(inbox: Inbox, server: TaskScript) -> None:
     go = asyncio.Event()
     server.show("t1")
@@ -412,6 +434,7 @@ async def test_two_programs_send_a_round_once(inbox: Inbox, server: TaskScript, 
     assert inbox.task(key).section == "finished"
 
 
+@pytest.mark.rule("progress.message-readable", "progress.optional")
 async def test_progress_is_told_while_the_call_is_open(inbox: Inbox, server: TaskScript) -> None:
     async def reply(exchange: Exchange) -> None:
         token = exchange.request.params["_meta"]["progressToken"]

@@ -34,6 +34,7 @@ async def look_at(home: Path) -> Inbox:
     return await Inbox.open(home, {})
 
 
+@pytest.mark.rule("index.state-by-identifier", "tasks.ids-persisted")
 async def test_killed_while_polling_everything_is_where_it_was(home: Path, server: TaskScript) -> None:
     server.on("tasks/get", wait(asyncio.Event(), drop()))
     looks = len(server.of("tasks/get"))
@@ -75,6 +76,7 @@ async def test_an_answer_outlives_its_program_and_arrives_once(
     await inbox.close()
 
 
+@pytest.mark.rule("tasks.answered-once")
 async def test_an_answer_that_had_arrived_is_not_sent_again(home: Path, server: TaskScript) -> None:
     """The server took the answer, and its acknowledgement met nobody: the question is gone, it is settled."""
     server.on("tasks/update", wait(asyncio.Event(), drop()))

@@ -219,6 +219,7 @@ async def test_a_refused_cancellation_is_not_said_to_be_saved(asked: Inbox, serv
     assert asked.task(KEY).state.cancel_requested_at is None
 
 
+@pytest.mark.rule("elicitation.declares-a-mode", "elicitation.only-declared-modes")
 @pytest.mark.parametrize(
     ("request_json", "mode"),
     [

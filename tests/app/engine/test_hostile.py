@@ -30,6 +30,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.rule("mrtr.keys-are-the-servers")
 @pytest.mark.parametrize("name", NAMES, ids=[repr(name)[:12] for name in NAMES])
 async def test_a_question_of_any_name_is_answered_under_that_name(
     inbox: Inbox, server: TaskScript, name: str
@@ -117,6 +118,7 @@ async def test_a_reply_that_is_none_is_a_problem_of_the_task(
     assert inbox.task(KEY).section == "running"
 
 
+@pytest.mark.rule("wire.surrogates-refused")
 async def test_half_a_surrogate_never_reaches_the_store(inbox: Inbox, server: TaskScript) -> None:
     def body(request: Any) -> bytes:
         return message(request, result=task("t1", statusMessage="@@")).replace(b"@@", b"\\ud800")
@@ -131,6 +133,7 @@ async def test_half_a_surrogate_never_reaches_the_store(inbox: Inbox, server: Ta
     assert inbox.reader.list_rows() == []
 
 
+@pytest.mark.rule("index.error-data", "index.legacy-codes-mean-nothing")
 async def test_an_error_with_any_data_is_kept_exactly(inbox: Inbox, server: TaskScript) -> None:
     for data in ("", 0, [1.5], {"deep": {"n": None}}):
         server.on("tools/call", error(-32000, "no", data))

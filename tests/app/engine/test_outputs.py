@@ -20,6 +20,7 @@ def lists(server: TaskScript, schema: Any = SCHEMA) -> None:
     server.on("tools/list", result({"tools": [tool]}))
 
 
+@pytest.mark.rule("index.schema-validated", "index.schema-refused", "wire.schema-dialects")
 @pytest.mark.parametrize(
     ("schema", "value", "said"),
     [
@@ -46,6 +47,7 @@ async def test_a_value_nested_too_deeply_is_said_to_be_unchecked() -> None:
     assert "was not checked" in "".join(await check_output({}, value))
 
 
+@pytest.mark.rule("tools.output-validated", "wire.output-schema")
 async def test_a_call_whose_result_breaks_its_schema_says_so_and_keeps_the_result(
     inbox: Inbox, server: TaskScript
 ) -> None:

@@ -19,6 +19,7 @@ from storage.records import QuestionRecord, TaskKey
 TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
+@pytest.mark.rule("index.undeclared-capability-refused", "tasks.missing-capability")
 @pytest.mark.parametrize(
     ("wanted", "named"),
     [
@@ -42,12 +43,14 @@ def test_a_refusal_that_names_no_capability_says_that(data: Any) -> None:
     assert "more than it says" in describe(ServerError(-32021, "No", data))
 
 
+@pytest.mark.rule("versioning.retried-with-a-common-version")
 def test_a_refused_version_comes_with_those_that_would_do() -> None:
     said = describe(ServerError(-32022, "No", {"supported": ["2027-01-01", "2028-01-01"]}))
     assert said.endswith("The server supports 2027-01-01, 2028-01-01; this program speaks 2026-07-28.")
     assert "supports none that it names" in describe(ServerError(-32022, "No"))
 
 
+@pytest.mark.rule("versioning.stdio-discover-first")
 def test_an_older_server_is_named_with_what_to_do() -> None:
     said = describe(LegacyServer("2025-11-25"))
     assert "speaks 2025-11-25, which has no Tasks extension." in said
@@ -81,6 +84,7 @@ async def test_a_server_that_was_updated_is_well_again(tmp_path: Path, server: T
     await inbox.close()
 
 
+@pytest.mark.rule("elicitation.declares-a-mode", "wire.capabilities-are-real")
 async def test_what_is_declared_is_exactly_what_this_installation_answers(
     inbox: Inbox, server: TaskScript
 ) -> None:

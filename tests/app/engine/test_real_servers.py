@@ -83,6 +83,7 @@ async def test_two_questions_are_answered_one_after_the_other(own: Inbox) -> Non
     await over(own, key)
 
 
+@pytest.mark.rule("tasks.failed-is-json-rpc")
 @pytest.mark.parametrize(
     ("tool", "status", "is_error"), [("flaky_job", "failed", False), ("broken_tool", "completed", True)]
 )
@@ -138,6 +139,7 @@ async def test_answers_reach_fastmcp_tasks_as_they_were_given(foreign: Inbox) ->
     assert [q.state for q in foreign.reader.questions(key)] == ["settled"] * 3
 
 
+@pytest.mark.rule("sampling.human-in-the-loop", "wire.undeclared-questions")
 async def test_questions_of_fastmcp_that_are_not_answered_here_leave_cancelling(foreign: Inbox) -> None:
     key = await ask_for(foreign, "ask_sampling_roots")
     methods = {q.method for q in foreign.reader.questions(key)}
@@ -155,6 +157,7 @@ async def test_fastmcp_asks_before_answering_without_a_task(foreign: Inbox) -> N
     assert "state=opaque-state" in (delivery.outcome.result_json or "")
 
 
+@pytest.mark.rule("tasks.completed-holds-that-result", "wire.is-error-completed")
 @pytest.mark.parametrize(
     ("tool", "status", "is_error"),
     [

@@ -99,6 +99,7 @@ SIGHTS = {
 }
 
 
+@pytest.mark.rule("tasks.get-all-outstanding", "tasks.keys-unique", "wire.snapshot")
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("state", STATES)
 def test_each_state_of_a_question_meets_each_sight_of_it(state: QuestionState, sight: str) -> None:
@@ -118,6 +119,7 @@ def test_a_question_is_taken_in_once_with_exactly_what_was_asked() -> None:
     assert writes.unarchive
 
 
+@pytest.mark.rule("tasks.input-deduplicated")
 def test_the_same_look_again_changes_nothing() -> None:
     state = reconcile(task(TaskState()), [], seen("input_required", SAME)).state
     assert state is not None
@@ -126,12 +128,21 @@ def test_the_same_look_again_changes_nothing() -> None:
     assert again == TaskWrites()
 
 
+@pytest.mark.rule("wire.last-updated-is-no-change")
 def test_the_time_of_the_poll_is_no_change() -> None:
     first = reconcile(task(TaskState()), [], seen("working", last_updated_at=5, snapshot_json="{1}")).state
     assert first is not None
     assert not reconcile(task(first), [], seen("working", last_updated_at=6, snapshot_json="{2}"))
 
 
+@pytest.mark.rule(
+    "tasks.ttl-changes",
+    "tasks.poll-interval-changes",
+    "tasks.poll-interval-varies",
+    "tasks.ttl-varies",
+    "wire.ttl",
+    "wire.poll-interval",
+)
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
@@ -150,6 +161,7 @@ def test_each_change_of_content_is_a_fact(change: dict[str, Any], kind: str) -> 
     assert kind in kinds(writes)
 
 
+@pytest.mark.rule("tasks.poll-interval-varies")
 def test_a_missing_poll_interval_keeps_the_last_one_and_a_missing_message_does_not() -> None:
     old = TaskState(status="working", status_message="a", poll_interval_ms=7, created_at=1_000, ttl_ms=60_000)
     state = reconcile(task(old), [], seen("working", poll_interval_ms=None)).state
@@ -157,6 +169,7 @@ def test_a_missing_poll_interval_keeps_the_last_one_and_a_missing_message_does_n
     assert (state.poll_interval_ms, state.status_message) == (7, None)
 
 
+@pytest.mark.rule("tasks.is-error-completed", "wire.is-error-completed")
 @pytest.mark.parametrize(
     ("sight", "kind", "is_error"),
     [
@@ -180,11 +193,13 @@ def test_questions_in_a_reply_that_ends_the_task_are_not_asked() -> None:
     assert not reconcile(task(), [], seen("completed", SAME)).new_questions
 
 
+@pytest.mark.rule("tasks.five-statuses")
 @pytest.mark.parametrize("sight", [seen("working"), seen("input_required", SAME), seen("failed")])
 def test_a_task_that_is_over_is_not_brought_back_by_an_overtaken_reply(sight: Observed) -> None:
     assert not reconcile(task(status="completed", tracking="ended"), [question("settled")], sight)
 
 
+@pytest.mark.rule("wire.order-of-keys")
 def test_new_questions_are_ordered_by_key_whatever_the_order_of_the_reply() -> None:
     keys = ["b:2", "a", "b:10", "A"]
     orders = [keys, keys[::-1]]
@@ -195,6 +210,7 @@ def test_new_questions_are_ordered_by_key_whatever_the_order_of_the_reply() -> N
     assert found[0] == found[1] == sorted(keys)
 
 
+@pytest.mark.rule("tasks.update-shows-later", "wire.settling")
 def test_a_question_that_is_still_there_after_the_acknowledgement_is_counted_and_said_once() -> None:
     counted, said = [], []
     stored = question("acknowledged")
@@ -210,6 +226,7 @@ def test_a_question_that_is_still_there_after_the_acknowledgement_is_counted_and
     assert not reconcile(task(), [stored], seen("input_required", SAME)).new_questions
 
 
+@pytest.mark.rule("tasks.keys-not-reused")
 def test_a_settled_question_asked_again_is_a_fault_and_never_a_new_question() -> None:
     writes = reconcile(task(), [question("settled")], seen("input_required", SAME))
     (change,) = writes.question_changes
@@ -224,6 +241,7 @@ def test_a_withdrawn_question_that_comes_back_is_open_and_brings_the_task_back()
     assert writes.unarchive
 
 
+@pytest.mark.rule("wire.asked-again")
 def test_a_server_that_changes_its_question_at_every_look_is_stopped() -> None:
     stored = [
         question("withdrawn", {"method": "elicitation/create", "params": {"n": n}}, id=n)
@@ -257,6 +275,7 @@ def test_needing_input_with_nothing_left_to_ask_after_an_answer_is_no_problem() 
     assert writes.state is None
 
 
+@pytest.mark.rule("wire.two-ways-of-asking")
 def test_questions_of_the_call_a_task_came_from_are_left_alone() -> None:
     earlier = replace(question("settled"), task=TaskKey("ci", "call-1"), round=1)
     writes = reconcile(task(), [earlier], seen("input_required", SAME))
@@ -264,6 +283,7 @@ def test_questions_of_the_call_a_task_came_from_are_left_alone() -> None:
     assert not writes.question_changes
 
 
+@pytest.mark.rule("wire.lost-tasks-stay")
 def test_a_task_the_server_does_not_know_is_lost_with_its_record() -> None:
     stored = [question(state, id=n, key=f"k{n}") for n, state in enumerate(STATES)]
     writes = lost(task(), stored, now=2_000, words="no \x1b[31msuch task")
@@ -280,6 +300,7 @@ def test_a_task_the_server_does_not_know_is_lost_with_its_record() -> None:
     assert kinds(writes) == ["task_lost"]
 
 
+@pytest.mark.rule("tasks.ttl-is-a-backstop", "tasks.failed-after-ttl", "wire.ttl")
 def test_a_loss_after_the_time_to_live_says_so() -> None:
     writes = lost(task(), [], now=61_000)
     assert writes.state is not None
@@ -329,6 +350,7 @@ def test_tracking_stops_and_resumes_without_touching_what_is_over() -> None:
     assert not resumed(task(tracking="ended"))
 
 
+@pytest.mark.rule("roots.not-adopted", "sampling.not-adopted")
 @pytest.mark.parametrize(
     ("method", "answered"),
     [
@@ -355,6 +377,7 @@ def test_a_fingerprint_ignores_the_order_of_keys_and_meta_alone() -> None:
 ASKS = st.dictionaries(st.sampled_from("abc"), st.sampled_from([FORM, OTHER]), max_size=3)
 
 
+@pytest.mark.rule("tasks.input-deduplicated")
 @given(st.lists(ASKS, max_size=8), st.data())
 def test_whatever_is_asked_in_whatever_order_an_answered_question_is_never_open_again(
     looks: list[dict[str, dict[str, Any]]], data: st.DataObject

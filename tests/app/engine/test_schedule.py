@@ -11,6 +11,7 @@ from app.engine import schedule
 CHANCE = st.floats(0, 1, exclude_max=True)
 
 
+@pytest.mark.rule("tasks.poll-interval-honoured", "tasks.poll-interval-respected", "wire.defaults")
 @pytest.mark.parametrize(
     ("suggested", "pause"),
     [
@@ -41,6 +42,7 @@ def test_chance_really_spreads_the_looks() -> None:
     assert schedule.next_look(1_000, 0.999999) == pytest.approx(1.1, abs=1e-3)
 
 
+@pytest.mark.rule("tasks.observed-after-update", "wire.settling")
 def test_after_an_acknowledgement_looks_come_soon_and_then_at_the_usual_pace() -> None:
     paces = [schedule.next_look(30_000, 0.5, quick=n) for n in range(5)]
     assert paces == pytest.approx([0.5, 1, 2, 30, 30])

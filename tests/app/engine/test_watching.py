@@ -29,6 +29,7 @@ async def watched(inbox: Inbox, server: TaskScript) -> Inbox:
     return inbox
 
 
+@pytest.mark.rule("tasks.completed-may-say-error", "tasks.polled-to-the-end")
 async def test_a_task_is_seen_through_to_its_end_and_then_left_alone(
     watched: Inbox, server: TaskScript
 ) -> None:
@@ -47,6 +48,7 @@ async def test_a_task_is_seen_through_to_its_end_and_then_left_alone(
     assert watched.states(KEY) == {"q": "withdrawn"}
 
 
+@pytest.mark.rule("tasks.get-failed", "tasks.failed-has-error")
 async def test_a_failed_task_keeps_its_error(watched: Inbox, server: TaskScript) -> None:
     server.show("t1", "failed", error={"code": -32603, "message": "boom"})
     await watched.engine.refresh(KEY)
@@ -54,6 +56,7 @@ async def test_a_failed_task_keeps_its_error(watched: Inbox, server: TaskScript)
     assert "task_failed" in watched.facts(KEY)
 
 
+@pytest.mark.rule("tasks.poll-interval-honoured", "tasks.poll-interval-respected", "wire.poll-interval")
 async def test_tasks_are_looked_at_at_their_own_pace(inbox: Inbox, server: TaskScript) -> None:
     server.tasks = {
         "fast": task("fast", pollIntervalMs=1_000),
@@ -76,6 +79,7 @@ async def test_tasks_are_looked_at_at_their_own_pace(inbox: Inbox, server: TaskS
     assert counts["hasty"] <= seconds / 0.45 + 2
 
 
+@pytest.mark.rule("wire.last-updated-is-no-change")
 async def test_an_unchanged_task_costs_no_event_and_no_message(watched: Inbox, server: TaskScript) -> None:
     await watched.engine.refresh(KEY)
     await asyncio.sleep(0.1)
@@ -160,6 +164,7 @@ async def test_a_fault_of_this_program_at_one_task_is_shown_and_stops_no_other(
         assert not running.done()
 
 
+@pytest.mark.rule("tasks.get-unknown-task", "wire.lost-tasks-stay")
 async def test_a_task_the_server_forgot_is_lost_looked_at_a_little_longer_and_found_again(
     watched: Inbox, server: TaskScript
 ) -> None:
@@ -186,6 +191,7 @@ async def test_a_lost_task_can_be_looked_at_by_hand(watched: Inbox, server: Task
     assert watched.task(KEY).section == "running"
 
 
+@pytest.mark.rule("wire.task-page-example")
 async def test_a_fault_of_a_reply_is_noted_once_and_the_reply_is_used(
     watched: Inbox, server: TaskScript
 ) -> None:
@@ -301,6 +307,7 @@ async def test_a_variable_that_is_not_set_is_a_problem_that_names_it(
     await inbox.close()
 
 
+@pytest.mark.rule("authorization.header", "auth-security.storage", "index.auth-own")
 async def test_a_token_from_the_environment_is_sent_and_never_stored(
     tmp_path: Path, server: TaskScript
 ) -> None:
@@ -349,6 +356,7 @@ async def test_a_task_is_tracked_by_its_handle(inbox: Inbox, server: TaskScript)
         assert caught.value.failure == "invalid"
 
 
+@pytest.mark.rule("tasks.cancelled-by-tasks-cancel", "tasks.cancel-shows-later", "wire.eventually-consistent")
 async def test_cancelling_asks_and_waits_for_what_the_server_says(watched: Inbox, server: TaskScript) -> None:
     async with Running(watched.engine):
         assert "asked to cancel" in await watched.engine.cancel(KEY)
@@ -424,6 +432,7 @@ async def test_every_verb_names_a_task_that_is_not_there(inbox: Inbox) -> None:
         assert caught.value.failure == "unknown-task"
 
 
+@pytest.mark.rule("versioning.discover-first", "versioning.extension-missing")
 async def test_a_server_is_tested_and_says_what_it_is(inbox: Inbox, server: TaskScript) -> None:
     discovery = {
         "supportedVersions": ["2026-07-28"],
@@ -442,6 +451,7 @@ async def test_a_server_is_tested_and_says_what_it_is(inbox: Inbox, server: Task
     assert [tool.name for tool in (await inbox.engine.tools("ci")).tools] == ["deploy"]
 
 
+@pytest.mark.rule("discover.implemented", "versioning.discover-implemented")
 @pytest.mark.parametrize(
     ("reply", "failure", "state"),
     [

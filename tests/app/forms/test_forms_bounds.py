@@ -28,6 +28,7 @@ def one(schema: Any, **root: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"f": schema}, **root}
 
 
+@pytest.mark.rule("wire.ref-not-fetched")
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(.*)*x", "(a?){500}a{500}", "((a?){30}){30}$"])
 def test_a_catastrophic_pattern_is_searched_in_bounded_time(pattern: str) -> None:
     text = "a" * 100_000 + "!"
@@ -74,6 +75,7 @@ def test_what_can_not_be_computed_is_never_an_error() -> None:
         assert "not checked" in filled.warnings["f"]
 
 
+@pytest.mark.rule("index.schema-bounded")
 def test_a_schema_that_is_nested_too_deep_is_refused() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(100_000):
@@ -82,6 +84,7 @@ def test_a_schema_that_is_nested_too_deep_is_refused() -> None:
         read_form(schema)
 
 
+@pytest.mark.rule("index.schema-bounded")
 def test_a_schema_of_too_many_parts_is_refused() -> None:
     many = one({"anyOf": [{"type": "string", "minLength": n} for n in range(25_000)]})
     with pytest.raises(SchemaRefused, match="subschemas"):
@@ -97,6 +100,7 @@ def test_json_that_is_nested_too_deep_is_refused() -> None:
     assert "levels deep" in form.fill({"f": '{"a":' * 50_000}).errors["f"]
 
 
+@pytest.mark.rule("index.schema-bounded")
 @pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
 def test_references_that_double_at_each_level_end(keyword: str) -> None:
     levels = 40
@@ -239,6 +243,7 @@ KEYWORDS = [
 ]
 
 
+@pytest.mark.rule("index.schema-valid")
 @pytest.mark.parametrize("keyword", KEYWORDS)
 def test_nothing_in_a_keyword_of_the_wrong_type_raises(keyword: str) -> None:
     wrong: list[Any] = [None, True, 0, -1, 1.5, "x", [], [1], ["x"], {}, {"x": 1}, [None], {"a": []}]

@@ -19,6 +19,7 @@ def field(schema: Any, name: str = "f", required: bool = True, **root: Any) -> F
     return only
 
 
+@pytest.mark.rule("elicitation.defaults-filled-in")
 @pytest.mark.parametrize(
     ("schema", "kind", "hint"),
     [
@@ -126,6 +127,7 @@ def test_a_default_that_breaks_its_own_schema_is_flagged() -> None:
     assert read.default_problem == "a whole number is expected"
 
 
+@pytest.mark.rule("elicitation.no-secrets-by-form")
 @pytest.mark.parametrize("name", ["password", "apiKey", "access_token", "CVV", "card-number", "db_passwd"])
 def test_a_name_that_asks_for_a_secret_is_masked_and_warned_about(name: str) -> None:
     read = field({"type": "string"}, name)
@@ -133,6 +135,7 @@ def test_a_name_that_asks_for_a_secret_is_masked_and_warned_about(name: str) -> 
     assert any("secret" in warning for warning in read.warnings)
 
 
+@pytest.mark.rule("elicitation.no-secrets-by-form-again")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -196,6 +199,7 @@ def test_a_review_shows_titles_and_tells_unset_empty_null_and_false_apart() -> N
     ]
 
 
+@pytest.mark.rule("index.schema-refused", "wire.schema-dialects")
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
@@ -211,6 +215,9 @@ def test_what_is_no_schema_of_an_object_is_refused_with_a_reason(schema: Any, wo
         read_form(schema)
 
 
+@pytest.mark.rule(
+    "index.schema-explicit", "index.schema-2020-12", "index.schema-default", "wire.schema-dialects"
+)
 @pytest.mark.parametrize(
     "dialect",
     [
@@ -226,6 +233,7 @@ def test_the_known_dialects_are_read(dialect: str) -> None:
     assert form.fill({"o": "[]"}).errors == {"o": "an object is expected"}
 
 
+@pytest.mark.rule("index.schema-validated", "wire.schema-dialects")
 def test_tuples_of_draft_07_are_validated_as_such() -> None:
     form = read_form(
         {
@@ -304,6 +312,7 @@ def test_whole_content_is_validated_field_by_field() -> None:
     assert set(form.fill_json('{"n": 1').errors) == {""}
 
 
+@pytest.mark.rule("wire.content-as-asked")
 def test_what_is_sent_is_exact_where_a_float_would_not_be() -> None:
     form = read_form({"type": "object", "properties": {"n": {"type": "number"}, "o": {}}})
     filled = form.fill({"n": "0.1000000000000000000000000001", "o": "[12345678901234567890.5]"})
@@ -311,6 +320,7 @@ def test_what_is_sent_is_exact_where_a_float_would_not_be() -> None:
     assert filled.content["n"] == Decimal("0.1000000000000000000000000001")
 
 
+@pytest.mark.rule("index.schema-valid")
 def test_malformed_keywords_of_the_form_itself_are_told() -> None:
     form = read_form({"type": "object", "properties": {"s": {"type": "string"}}, "required": "s"})
     assert form.warnings == ("a malformed “required” in its description is ignored",)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -111,6 +112,7 @@ ENTRY = st.one_of(
 )
 
 
+@pytest.mark.rule("elicitation.responses-validated")
 @settings(max_examples=400, deadline=None)
 @given(SCHEMA, st.dictionaries(WORDS, ENTRY, max_size=4))
 def test_what_is_accepted_validates_and_what_is_refused_is_named(

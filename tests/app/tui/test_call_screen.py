@@ -63,6 +63,7 @@ class Calling:
         await pilot.pause()
 
 
+@pytest.mark.rule("tools.human-in-the-loop", "tools.calls-are-seen", "tools.confirmed-and-shown")
 async def test_a_call_goes_from_tool_to_task_by_keyboard_alone(store: Store) -> None:
     calling = Calling(store)
     calling.app.recorder.outcome = CallOutcome("task", TASK)
@@ -80,6 +81,7 @@ async def test_a_call_goes_from_tool_to_task_by_keyboard_alone(store: Store) -> 
         assert message.key == TASK
 
 
+@pytest.mark.rule("tools.human-in-the-loop", "tools.confirmed-and-shown")
 async def test_arguments_that_do_not_fit_are_not_sent(store: Store) -> None:
     calling = Calling(store)
     async with calling.app.run_test(size=(120, 36)) as pilot:
@@ -164,6 +166,7 @@ async def test_a_call_is_made_once_while_it_runs_and_goes_on_when_one_leaves(sto
         assert len(calling.app.recorder.calls) == 1
 
 
+@pytest.mark.rule("tools.calls-are-seen", "tools.name-form")
 async def test_hostile_tools_are_listed_as_text(store: Store) -> None:
     hostile = ToolInfo(
         HOSTILE,

@@ -442,6 +442,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.rule("wire.text-inert")
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_hostile_text_in_every_field_is_only_text(

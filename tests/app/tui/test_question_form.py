@@ -66,6 +66,7 @@ async def test_what_is_typed_is_sent_when_ctrl_s_is_pressed(store: Store) -> Non
         assert "the server has it" in texts(app.view)
 
 
+@pytest.mark.rule("elicitation.decline-and-cancel", "tasks.input-as-standalone")
 @pytest.mark.parametrize(
     ("kind", "action"), [("accept", "accept"), ("decline", "decline"), ("dismiss", "cancel")]
 )
@@ -80,6 +81,7 @@ async def test_three_buttons_give_three_different_answers(store: Store, kind: st
         assert ("content" in sent(app)[0]) == (action == "accept")
 
 
+@pytest.mark.rule("elicitation.decline-any-time")
 async def test_each_button_answers_a_real_click(store: Store) -> None:
     ask(store, form({"s": {"type": "string"}}))
     app = TaskApp(store)
@@ -90,6 +92,7 @@ async def test_each_button_answers_a_real_click(store: Store) -> None:
         assert sent(app) == [{"action": "decline"}]
 
 
+@pytest.mark.rule("elicitation.responses-validated")
 async def test_an_invalid_form_is_not_sent_and_its_first_bad_field_has_the_focus(store: Store) -> None:
     ask(
         store,
@@ -111,6 +114,7 @@ async def test_an_invalid_form_is_not_sent_and_its_first_bad_field_has_the_focus
         await until(pilot, lambda: not row(card, "n").error)
 
 
+@pytest.mark.rule("elicitation.approval")
 async def test_an_answer_can_not_be_given_by_a_key_in_flight_when_the_form_appears(store: Store) -> None:
     ask(store, form({}))
     app = TaskApp(store)
@@ -129,6 +133,7 @@ async def test_an_answer_can_not_be_given_by_a_key_in_flight_when_the_form_appea
         await until(pilot, lambda: bool(app.recorder.answers))
 
 
+@pytest.mark.rule("elicitation.approval")
 async def test_enter_alone_never_accepts_however_often_it_is_pressed(store: Store) -> None:
     ask(store, form({"a": {"type": "string"}, "b": {"type": "string"}}))
     app = TaskApp(store)
@@ -139,6 +144,7 @@ async def test_enter_alone_never_accepts_however_often_it_is_pressed(store: Stor
         assert not app.recorder.answers
 
 
+@pytest.mark.rule("elicitation.defaults-filled-in", "wire.content-as-asked")
 async def test_untouched_cleared_null_and_default_stay_four_things(store: Store) -> None:
     nullable = {"type": ["string", "null"], "default": "d"}
     ask(
@@ -259,6 +265,9 @@ async def test_what_is_pasted_can_not_reach_the_terminal_as_a_control_sequence(s
         assert not any(bad in painted(app) for bad in DANGEROUS)
 
 
+@pytest.mark.rule(
+    "elicitation.what-and-why", "elicitation.url-not-clickable-elsewhere", "tasks.input-not-trusted-more"
+)
 async def test_hostile_strings_are_shown_as_text_everywhere_in_a_form(store: Store) -> None:
     properties = {
         HOSTILE: {"type": "string", "title": HOSTILE, "description": HOSTILE, "default": HOSTILE},
@@ -303,6 +312,7 @@ async def test_a_default_with_control_characters_is_marked_and_not_put_into_the_
         assert "!" in texts(row(card, "s"))
 
 
+@pytest.mark.rule("elicitation.no-secrets-by-form")
 async def test_a_secret_is_masked_warned_about_and_kept_out_of_drafts(store: Store) -> None:
     ask(store, form({"password": {"type": "string"}, "user": {"type": "string"}}))
     app = TaskApp(store)
@@ -369,6 +379,7 @@ async def test_leaving_the_program_saves_what_was_just_typed(store: Store) -> No
     assert json.loads(found.draft_json or "") == {"s": "last"}
 
 
+@pytest.mark.rule("elicitation.reviewed-before-sent")
 async def test_show_json_shows_the_very_text_that_is_sent(store: Store) -> None:
     ask(store, form({"n": {"type": "number"}}))
     app = TaskApp(store)
@@ -444,6 +455,7 @@ async def test_a_refresh_keeps_text_focus_and_cursor(store: Store) -> None:
         assert len(app.view.cards) == 6
 
 
+@pytest.mark.rule("wire.refused-answers")
 async def test_a_refused_answer_is_asked_again_with_what_was_typed_and_the_reason(store: Store) -> None:
     ask(store, form({"n": {"type": "integer"}}))
     app = TaskApp(store)
@@ -513,6 +525,7 @@ async def test_a_failure_to_save_an_answer_leaves_the_form_open_with_the_reason(
         assert not any(bad in painted(app) for bad in DANGEROUS)
 
 
+@pytest.mark.rule("elicitation.who-asks-is-clear")
 async def test_each_of_several_questions_is_answered_alone(store: Store) -> None:
     ask(store, form({"s": {"type": "string"}}, key="one"), form({}, key="two", message="And this?"))
     app = TaskApp(store)
@@ -541,6 +554,7 @@ async def test_thirty_fields_on_a_small_screen_scroll_with_the_buttons_in_reach(
             assert name in drawn
 
 
+@pytest.mark.rule("elicitation.form-has-schema", "elicitation.decline-any-time")
 async def test_a_schema_that_is_refused_becomes_one_box_for_json(store: Store) -> None:
     schema = {"type": "array", "items": {"type": "string"}}
     ask(store, question("elicitation/create", {"message": "m", "requestedSchema": schema}))

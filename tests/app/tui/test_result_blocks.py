@@ -16,6 +16,7 @@ def blocks(*content: Any, **more: Any) -> list[str]:
     return [block.title for block in read_blocks(json.dumps({"content": list(content), **more}))]
 
 
+@pytest.mark.rule("tools.structured-as-text-too")
 def test_text_that_only_repeats_the_structured_content_is_shown_once() -> None:
     value = {"a": 1, "b": [True, None]}
     assert blocks({"type": "text", "text": json.dumps(value)}, structuredContent=value) == [
@@ -24,6 +25,7 @@ def test_text_that_only_repeats_the_structured_content_is_shown_once() -> None:
     assert blocks({"type": "text", "text": "1"}, structuredContent={"a": 1}) == ["Text", "Structured content"]
 
 
+@pytest.mark.rule("tools.embedded-resources")
 def test_binary_content_is_described_by_type_and_size_and_kept_whole() -> None:
     data = bytes(range(256)) * 20
     image = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(data).decode()}
@@ -40,6 +42,7 @@ def test_a_result_that_is_no_result_ends_nothing(result: str) -> None:
         assert isinstance(block.text, str)
 
 
+@pytest.mark.rule("tools.resource-links")
 def test_a_link_is_text_and_has_nothing_to_save() -> None:
     link = {"type": "resource_link", "uri": "https://example.com/x", "name": "x", "size": 12}
     (block,) = read_blocks(json.dumps({"content": [link]}))

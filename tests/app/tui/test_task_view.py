@@ -35,6 +35,9 @@ def set_state(store: Store, key: TaskKey = KEY, **fields: object) -> None:
     store.change_task(key, lambda task, _: TaskWrites(state=replace(task.state, **fields)))  # type: ignore[arg-type]
 
 
+@pytest.mark.rule(
+    "elicitation.who-asks-is-clear", "elicitation.server-indicated", "tasks.status-message-shown"
+)
 async def test_a_task_shows_its_server_tool_id_times_and_status(store: Store) -> None:
     ask(store, form({}), status_message="building", problem="ci did not answer")
     app = TaskApp(store)
@@ -61,6 +64,7 @@ async def test_what_is_not_in_the_store_is_said_to_be_gone(store: Store) -> None
         await until(pilot, lambda: "No task is chosen" in painted(app))
 
 
+@pytest.mark.rule("cancellation.shown")
 async def test_a_wish_to_cancel_is_said_until_the_server_says_more(store: Store) -> None:
     ask(store, cancel_requested_at=NOW - 10_000)
     app = TaskApp(store)
@@ -75,6 +79,7 @@ async def test_a_wish_to_cancel_is_said_until_the_server_says_more(store: Store)
         assert "cancelled" in painted(app)
 
 
+@pytest.mark.rule("tools.resource-links", "tools.results-checked")
 async def test_a_result_shows_text_structure_links_and_describes_what_is_binary(store: Store) -> None:
     result = {
         "content": [
@@ -201,6 +206,7 @@ async def test_answered_questions_are_folded_with_their_answer_and_never_asked_a
         assert "s3cr3t" not in fold
 
 
+@pytest.mark.rule("elicitation.retry-or-cancel-by-hand")
 async def test_an_acknowledged_answer_that_is_still_asked_can_be_sent_again(store: Store) -> None:
     ask(store, form({}))
     app = TaskApp(store)
@@ -216,6 +222,9 @@ async def test_an_acknowledged_answer_that_is_still_asked_can_be_sent_again(stor
         await until(pilot, lambda: app.recorder.again == [question_id])
 
 
+@pytest.mark.rule(
+    "elicitation.only-declared-modes", "sampling.human-in-the-loop", "wire.sampling-and-roots-off"
+)
 async def test_a_question_of_another_kind_is_shown_as_one_not_answered_here(store: Store) -> None:
     ask(
         store,
@@ -236,6 +245,15 @@ async def test_a_question_of_another_kind_is_shown_as_one_not_answered_here(stor
         assert isinstance(app.messages[0], CancelRequested)
 
 
+@pytest.mark.rule(
+    "elicitation.host-and-consent",
+    "elicitation.url-not-opened-without-consent",
+    "elicitation.url-shown-in-full",
+    "elicitation.url-opened-outside",
+    "elicitation.url-domain-highlighted",
+    "tasks.input-as-standalone",
+    "tasks.input-not-trusted-more",
+)
 async def test_an_address_is_shown_with_its_host_and_opened_only_after_consent(store: Store) -> None:
     url = "https://user@xn--pypal-4ve.com:8443/go?id=1"
     ask(store, question("elicitation/create", {"mode": "url", "message": "Go there", "url": url}))
@@ -256,6 +274,7 @@ async def test_an_address_is_shown_with_its_host_and_opened_only_after_consent(s
         assert app.recorder.answers[0].response_json == '{"action": "accept"}'
 
 
+@pytest.mark.rule("elicitation.retry-or-cancel-by-hand")
 async def test_where_no_browser_opens_nothing_is_answered(store: Store) -> None:
     ask(store, question("elicitation/create", {"mode": "url", "message": "m", "url": "https://example.com/"}))
     app = TaskApp(store, opener=lambda url: False)
@@ -272,6 +291,7 @@ async def test_where_no_browser_opens_nothing_is_answered(store: Store) -> None:
         assert app.clipboard == "https://example.com/"
 
 
+@pytest.mark.rule("elicitation.url-valid")
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "file:///etc/passwd", "https://a\x1b]52;c;x\x07.com/", 7, None]
 )

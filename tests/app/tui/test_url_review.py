@@ -7,6 +7,7 @@ import pytest
 from app.tui.widgets.url_review import open_in_browser, review_url
 
 
+@pytest.mark.rule("elicitation.url-domain-highlighted")
 @pytest.mark.parametrize(
     ("url", "host"),
     [
@@ -21,6 +22,7 @@ def test_the_host_is_the_one_that_a_browser_would_go_to(url: str, host: str) -> 
     assert review_url(url).problem is None
 
 
+@pytest.mark.rule("elicitation.url-https", "elicitation.url-care", "elicitation.url-warned-about")
 @pytest.mark.parametrize(
     ("url", "warning"),
     [
@@ -42,6 +44,7 @@ def test_a_plain_address_has_no_warning() -> None:
     assert review_url("https://example.com/authorise?id=1").warnings == ()
 
 
+@pytest.mark.rule("elicitation.url-valid", "elicitation.url-care")
 @pytest.mark.parametrize(
     "url",
     [
@@ -66,6 +69,7 @@ def test_an_address_that_is_not_plainly_for_the_web_is_never_opened(url: str) ->
     assert open_in_browser(url) is False
 
 
+@pytest.mark.rule("elicitation.url-opened-outside")
 def test_without_a_graphical_browser_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     import webbrowser
 
