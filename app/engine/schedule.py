@@ -21,6 +21,14 @@ QUICK_MS: Final = (500, 1_000, 2_000)
 these."""
 BACKOFF_FIRST_MS: Final = 1_000
 BACKOFF_MOST_MS: Final = 60_000
+SAFETY_TIMES: Final = 10
+SAFETY_LEAST_MS: Final = 60_000
+"""A task that a stream tells of is still looked at, this many times more seldom and within these bounds: an
+open stream may be one that tells nothing any more."""
+REFUSED_MS: Final = 600_000
+"""A server that does not take subscriptions is asked again after this long."""
+LIVED_WELL_S: Final = 60.0
+"""A stream that was open this long was no failure, however it ended."""
 LOST_LOOKS_MS: Final = (30_000, 120_000, 600_000)
 """A server that restarts may know the task again a little later; then it is left to a person."""
 
@@ -42,6 +50,29 @@ def next_look(poll_interval_ms: int | None, chance: float, *, quick: int | None 
     if quick is not None and quick < len(QUICK_MS):
         pause = min(pause, QUICK_MS[quick])
     return _jittered(pause, chance, JITTER)
+
+
+def safety_look(poll_interval_ms: int | None, chance: float) -> float:
+    """Return the seconds until the next look at a task that a stream tells of."""
+    pause = max(SAFETY_TIMES * interval(poll_interval_ms), SAFETY_LEAST_MS)
+    return _jittered(min(pause, CEILING_MS), chance, JITTER)
+
+
+def fall_back(poll_interval_ms: int | None, chance: float) -> float:
+    """Return the seconds until the first look at a task whose stream has just ended: somewhere within one
+    interval, so that all tasks of the stream do not come at once."""
+    return interval(poll_interval_ms) * chance / 1000
+
+
+def listen_again(failures: int, chance: float) -> float:
+    """Return the seconds until a stream is opened again after *failures* (1 or more) short-lived ones."""
+    pause = min(BACKOFF_FIRST_MS << min(max(failures, 1) - 1, 16), BACKOFF_MOST_MS)
+    return _jittered(pause, chance, 0.25)
+
+
+def after_refusal(chance: float) -> float:
+    """Return the seconds until a server that refused a subscription is asked for one again."""
+    return _jittered(REFUSED_MS, chance, JITTER)
 
 
 def after_failure(failures: int, poll_interval_ms: int | None, chance: float) -> float:

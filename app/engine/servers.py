@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -27,6 +27,8 @@ from mcp_client import (
     McpClient,
     McpError,
     ProtocolError,
+    ServerError,
+    Subscription,
     TransportError,
 )
 from storage.async_store import AsyncStore
@@ -99,6 +101,28 @@ class Servers:
                 raise
             await self._note(name, None)
             return reply
+
+    @asynccontextmanager
+    async def listen(self, name: str, task_ids: Collection[str]) -> AsyncGenerator[Subscription, None]:
+        """Open a subscription to tasks, without one of the server's slots: it stays open for long.
+
+        Entering raises what `request` raises. Where only the subscription fails, nothing is noted: a server
+        that has none, or drops them, may be well in all the rest.
+        """
+        opened = await self._usable(name)
+        async with AsyncExitStack() as stack:
+            told = opened.client.listen(task_ids, clock=lambda: self._clock.now() / 1000)
+            try:
+                subscription = await stack.enter_async_context(told)
+            except ServerError:
+                await self._note(name, None)
+                raise
+            except TransportError as error:
+                if not error.may_have_reached and error.status is None:
+                    await self._note(name, error)
+                raise
+            await self._note(name, None)
+            yield subscription
 
     async def learned(self, name: str, info_json: str) -> None:
         """Keep what a server says of itself."""

@@ -1,4 +1,5 @@
-"""Observing tasks: one look (`Observer`), and looking again and again (`Watch`), here by polling."""
+"""Observing tasks: one look (`Observer`), and looking again and again while a stream may tell, too
+(`Watch`)."""
 
 from __future__ import annotations
 
@@ -29,6 +30,9 @@ OVERTAKEN_MOST: Final = 3
 """A reply that was overtaken by another change is dropped and asked for anew, up to this many times."""
 FAULTS_NOTED: Final = 20
 """Different faults of one task that are put into its log."""
+KEPT_CHARS: Final = 64 * 1024
+"""A snapshot longer than this is asked for instead of being kept until it is its turn: those of all tasks
+together must fit into memory, whatever a server sends."""
 AFTER_A_BUG_S: Final = 60.0
 AFTER_STORAGE_S: Final = 5.0
 
@@ -58,6 +62,8 @@ class Observer:
         self._clock = clock
         self._locks: WeakValueDictionary[TaskKey, asyncio.Lock] = WeakValueDictionary()
         self._faults: dict[TaskKey, set[str]] = {}
+        self._told: dict[TaskKey, int] = {}
+        """When a notification last changed a task."""
 
     def lock(self, key: TaskKey) -> asyncio.Lock:
         """Return the lock under which a task is looked at, and its answers delivered."""
@@ -127,6 +133,30 @@ class Observer:
         await self.change(key, decide)
         return not overtaken
 
+    async def take_told(self, key: TaskKey, seen: Observed, received: int, newest: int | None) -> bool:
+        """Store the snapshot of a notification; False: it may be an old one, so that a look is due.
+
+        *received* is when it came, *newest* the ``lastUpdatedAt`` of what was last seen, both in
+        milliseconds. Raises `StorageError` only.
+        """
+        async with self.lock(key):
+            stored = self._reader.task(key)
+            if stored is None:
+                return True
+            shown = seen.last_updated_at
+            if any(shown < known for known in (newest, stored.state.last_updated_at) if known and shown):
+                return False
+            try:
+                # One stream tells in order: a change that an earlier notification made overtakes nothing.
+                if not await self.take_in(key, seen, max(received, self._told.get(key, received))):
+                    return False
+            except UnknownTask:
+                return True
+            now = self._reader.task(key)
+            if now is not None and now.state.snapshot_json == seen.snapshot_json:
+                self._told[key] = now.changed_at
+        return True
+
     def _is_overtaken(self, task: TaskRecord, begun: int | None) -> bool:
         # Another program, or a person's answer, changed the task while the reply was on its way: the reply
         # may show the state before, and would withdraw a question or settle an answer wrongly.
@@ -178,8 +208,7 @@ class Observer:
 class Watch:
     """Looks at one task for as long as there is something to see.
 
-    Polling is the strategy here. One that listens would replace the waiting between two looks, and keep the
-    looks themselves for what it missed.
+    While a stream tells of the task, what it tells is taken in between two looks, and the looks become few.
     """
 
     def __init__(
@@ -197,6 +226,18 @@ class Watch:
         self._reader = reader
         self._clock = clock
         self._woken = asyncio.Event()
+        self._is_asked = False
+        """Somebody wants a look now."""
+        self._is_stale = False
+        """Something was told of the task that only a look can show."""
+        self._has_fallen_back = False
+        self._told: tuple[Observed, int] | None = None
+        """The newest snapshot that a stream brought and that is not taken in yet, and when it came."""
+        self._has_stream = False
+        self._is_followed = False
+        """The task was seen since its stream opened, so that the stream can't have missed anything."""
+        self._newest: int | None = None
+        """The ``lastUpdatedAt`` of what was last seen."""
         self._quick: int | None = None
         self._failures = 0
         self._lost_looks = 0
@@ -205,11 +246,36 @@ class Watch:
 
     def wake(self) -> None:
         """Look now: its server answers again, or a person asked."""
+        self._is_asked = True
         self._woken.set()
 
     def hurry(self) -> None:
         """Look soon, a few times: the server acknowledged something and will show it in a while."""
         self._quick = 0
+        self.wake()
+
+    def follow(self) -> None:
+        """A stream that is acknowledged tells of the task from now on."""
+        self._has_stream = True
+
+    def fall_back(self) -> None:
+        """No stream tells of the task any more: look within one interval, and go on at its pace."""
+        self._has_stream = self._is_followed = False
+        self._has_fallen_back = True
+        self._woken.set()
+
+    def tell(self, seen: Observed, received: int) -> None:
+        """Take in what a stream shows of the task, received at *received* (milliseconds)."""
+        if len(seen.snapshot_json or "") > KEPT_CHARS:
+            self.look_again()
+            return
+        self._told = (seen, received)
+        self._woken.set()
+
+    def look_again(self) -> None:
+        """Look soon, but no more often than any task is looked at: something was told and can't be used."""
+        self._told = None
+        self._is_stale = True
         self._woken.set()
 
     async def run(self) -> None:
@@ -217,18 +283,64 @@ class Watch:
         if self.first_pause:
             await self._clock.wait(self._woken, self.first_pause)
         while True:
-            self._woken.clear()
+            self._is_asked = self._is_stale = self._has_fallen_back = False
+            has_stream = self._has_stream
             look = await self._observer.look(self.key)
             stored = self._reader.task(self.key)
             if stored is None or look.kind == "gone":
                 return
-            if look.kind == "seen" and _owes_cancel(stored.state) and await self._cancel(self.key) is None:
-                self._quick = 0
+            if look.seen is not None:
+                self._is_followed = has_stream and self._has_stream
+                self._newest = look.seen.last_updated_at
+                if _owes_cancel(stored.state) and await self._cancel(self.key) is None:
+                    self._quick = 0
             pause = self._pause(look, stored.state)
-            if pause is None:
+            if pause is None or await self._rest(pause):
                 return
-            if await self._clock.wait(self._woken, pause) and self._quick == 0:
-                await self._clock.wait(asyncio.Event(), self._next(None))
+
+    async def _rest(self, pause: float) -> bool:
+        """Wait until the next look is due and take in what is told meanwhile; True: there is none to come."""
+        began = self._clock.elapsed()
+        due = began + pause
+        while True:
+            self._woken.clear()
+            if self._told is not None:
+                (seen, received), self._told = self._told, None
+                if not await self._observer.take_told(self.key, seen, received, self._newest):
+                    self._is_stale = True
+                    continue
+                stored = self._reader.task(self.key)
+                if stored is None or stored.state.tracking in ("ended", "stopped"):
+                    return True
+                if _owes_cancel(stored.state):
+                    return False
+                self._is_followed = self._has_stream
+                self._newest = seen.last_updated_at
+                self._failures = 0
+                if self._quick is None:
+                    due = self._clock.elapsed() + self._next(stored.state.poll_interval_ms)
+                continue
+            if self._is_asked:
+                if self._quick == 0:
+                    await self._clock.wait(asyncio.Event(), self._next(None))
+                return False
+            due = min(due, self._brought_forward(began))
+            left = due - self._clock.elapsed()
+            if left <= 0 or not await self._clock.wait(self._woken, left):
+                return False
+
+    def _brought_forward(self, began: float) -> float:
+        """Return when to look for other reasons than that the pause is over; for ever: there are none."""
+        due = float("inf")
+        if self._is_stale:
+            self._is_stale = False
+            due = began + schedule.FLOOR_MS / 1000
+        if self._has_fallen_back:
+            self._has_fallen_back = False
+            stored = self._reader.task(self.key)
+            interval = None if stored is None else stored.state.poll_interval_ms
+            due = min(due, self._clock.elapsed() + schedule.fall_back(interval, self._clock.chance()))
+        return due
 
     def _pause(self, look: Look, state: TaskState) -> float | None:
         chance = self._clock.chance()
@@ -246,6 +358,8 @@ class Watch:
         return self._next(state.poll_interval_ms)
 
     def _next(self, poll_interval_ms: int | None) -> float:
+        if self._quick is None and self._is_followed:
+            return schedule.safety_look(poll_interval_ms, self._clock.chance())
         pause = schedule.next_look(poll_interval_ms, self._clock.chance(), quick=self._quick)
         if self._quick is not None:
             self._quick = self._quick + 1 if self._quick + 1 < len(schedule.QUICK_MS) else None
