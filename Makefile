@@ -5,7 +5,7 @@ BIN := .venv/bin
 EXTRA ?= dev
 SUITE := build/conformance
 
-.PHONY: demo test conformance lint format screenshots clean
+.PHONY: demo test conformance peers lint format screenshots clean
 .DEFAULT_GOAL := demo
 
 # Two environments in one folder: `demo` installs the program, `test` adds the development tools.
@@ -29,6 +29,9 @@ $(SUITE)/.installed: tests/conformance/setup tests/conformance/package.json test
 
 conformance: .venv/.dev $(SUITE)/.installed
 	@PYTHONPATH=tests $(BIN)/python -m conformance.run $(SUITE)
+
+peers: .venv/.dev $(SUITE)/.installed
+	@PYTHONPATH=tests $(BIN)/python -m conformance.peers $(SUITE)
 
 lint: .venv/.dev
 	$(BIN)/ruff format --check .

@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from mcp_client import (
@@ -31,7 +31,6 @@ from mcp_client import (
 CAPABILITIES: Final = ClientCapabilities(sampling={}, roots={})
 ROUNDS: Final = 5
 """How often one call may ask before it is given up."""
-PAGES: Final = 10
 
 
 class Unexpected(Exception):
@@ -55,9 +54,9 @@ async def standard_headers(client: McpClient, _: JSONObject) -> None:
     await listed(client, "test_headers", "my-hyphenated-tool")
     for name in ("test_headers", "my-hyphenated-tool"):
         await call(client, name)
-    async for resource in entries(client, "resources/list", "resources"):
+    for resource in await client.list_all("resources/list", "resources"):
         await client.call("resources/read", {"uri": resource["uri"]})
-    async for prompt in entries(client, "prompts/list", "prompts"):
+    for prompt in await client.list_all("prompts/list", "prompts"):
         await client.call("prompts/get", {"name": prompt["name"]})
 
 
@@ -122,19 +121,6 @@ async def listed(client: McpClient, *wanted: str) -> dict[str, Tool]:
     if missing:
         raise Unexpected(f"The server does not list {', '.join(missing)}.")
     return tools
-
-
-async def entries(client: McpClient, method: str, field: str) -> AsyncIterator[JSONObject]:
-    """Yield what a list method lists, page by page."""
-    cursor: JSONObject = {}
-    for _ in range(PAGES):
-        page = await client.request(method, cursor)
-        for entry in page[field]:
-            yield entry
-        if page.get("nextCursor") is None:
-            return
-        cursor = {"cursor": page["nextCursor"]}
-    raise Unexpected(f"{method} has more than {PAGES} pages.")
 
 
 async def call(
