@@ -23,6 +23,9 @@ JSONObject: TypeAlias = dict[str, Any]
 
 PROTOCOL_VERSION: Final = "2026-07-28"
 
+VALUES_MOST: Final = 250_000
+"""Values in one reply: reading more would hold up everything else for longer than a person would bear."""
+
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _QUOTED: Final = 120
 """Characters of a peer's own words that an error message repeats."""
@@ -77,8 +80,11 @@ def decode(body: bytes, *, depth: int) -> JSONValue:
     """Read JSON from *body*.
 
     Raises `ProtocolError` for what is no JSON, is not UTF-8, repeats a key in an object, holds half a
-    surrogate pair (which no store could keep), or is nested deeper than *depth*.
+    surrogate pair (which no store could keep), is nested deeper than *depth*, or holds more than
+    `VALUES_MOST` values.
     """
+    if _is_too_much(body):
+        raise ProtocolError(f"The reply holds more than {VALUES_MOST:,} values.")
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -93,6 +99,20 @@ def decode(body: bytes, *, depth: int) -> JSONValue:
     if nested or _SURROGATE.search(body):
         _inspect(value, depth)
     return value
+
+
+def _is_too_much(body: bytes) -> bool:
+    """Count values by what separates them, outside of texts, without reading them."""
+    if _separators(body) <= VALUES_MOST:
+        return False
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if plain.count(b'"') > 4 * VALUES_MOST:  # a value and its name are two texts
+        return True
+    return _separators(b"".join(plain.split(b'"')[::2])) > VALUES_MOST
+
+
+def _separators(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _reason(error: Exception) -> str:

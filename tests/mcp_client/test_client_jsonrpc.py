@@ -212,3 +212,25 @@ def test_known_errors_say_what_they_carry() -> None:
 @pytest.mark.parametrize("code", [-32601, -32602, -32603])
 def test_a_refusal_with_http_400_is_no_sign_of_an_older_revision(code: int) -> None:
     assert not ServerError(code, "m", None, 400).is_legacy
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b"[]," * 250_000 + b"1]",
+        b"[" + b'{"a":1},' * 125_001 + b"1]",
+        b"{" + b",".join(b'"k%d":1' % number for number in range(250_001)) + b"}",
+        b"[" + b'"",' * 250_001 + b'""]',
+        b'["' + b'"' * 1_000_001 + b"," * 250_001,
+    ],
+)
+def test_more_values_than_could_be_read_in_useful_time_are_refused_unread(body: bytes) -> None:
+    with pytest.raises(ProtocolError, match="more than 250,000 values"):
+        decode(body, depth=64)
+
+
+@pytest.mark.parametrize(
+    "text", [b"a," * 400_000, b'[{\\",\\"' * 200_000, b"\\\\," * 300_000, b"[{," * 90_000]
+)
+def test_a_long_text_is_one_value_whatever_is_in_it(text: bytes) -> None:
+    assert list(decode(b'{"x":"' + text + b'"}', depth=64)) == ["x"]
