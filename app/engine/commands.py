@@ -222,6 +222,12 @@ class Engine(Protocol):
     def listen(self, listener: Callable[[Changes], None]) -> Callable[[], None]:
         """Call *listener* on the event loop with what changed, coalesced; returns a function that ends it."""
 
+    def observing(self, server: str) -> Literal["subscribed", "polling"] | None:
+        """Say how a server's tasks are observed; ``None``: none of them is watched.
+
+        ``subscribed``: the server tells of every one of them. A change is told as one of the server.
+        """
+
     async def wait_for(self, task: TaskKey, until: Literal["input", "end"]) -> None:
         """Return when the task needs input (only for ``input``) or is over; needs `run` beside it."""
 

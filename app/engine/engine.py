@@ -338,6 +338,10 @@ class InboxEngine:
         """Call *listener* on the event loop with what changed, coalesced; returns a function that ends it."""
         return self._feed.listen(listener)
 
+    def observing(self, server: str) -> Literal["subscribed", "polling"] | None:
+        """Say how a server's tasks are observed; ``None``: none of them is watched."""
+        return self._runner.listening.observing(server)
+
     async def wait_for(self, task: TaskKey, until: Literal["input", "end"]) -> None:
         """Return when the task needs input (only for ``input``) or is over; needs `run` beside it."""
         changed = asyncio.Event()

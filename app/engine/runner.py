@@ -1,4 +1,5 @@
-"""What runs beside the verbs: a watch for each active task, deliveries, and an eye on other programs."""
+"""What runs beside the verbs: a watch for each active task, subscriptions, deliveries, and an eye on other
+programs."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from app.engine.calls import Calls
 from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
 from app.engine.commands import EngineError
+from app.engine.listening import Listening
 from app.engine.outbox import Outbox
 from app.engine.servers import Servers
-from app.engine.watcher import Observer, Watch, supervise
+from app.engine.watch import Watch, supervise
+from app.engine.watcher import Observer
 from app.text import inert_line
 from storage.async_store import AsyncStore
 from storage.errors import StorageError, StoreBusy, UnknownTask
@@ -59,6 +62,7 @@ class Runner:
         self._calls = calls
         self._feed = feed
         self._clock = clock
+        self.listening = Listening(servers, feed, clock)
         self._nudged = asyncio.Event()
         self._watches: dict[TaskKey, Watch] = {}
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
@@ -104,6 +108,7 @@ class Runner:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
         self._watches.clear()
+        await self.listening.stop()
 
     def nudge(self) -> None:
         """Something changed in the store: follow it now."""
@@ -117,6 +122,7 @@ class Runner:
     def unwatch(self, key: TaskKey) -> None:
         """End a task's watch."""
         self._watches.pop(key, None)
+        self.listening.remove(key)
         task = self._tasks.pop(("watch", key), None)
         if task is not None:
             task.cancel()
@@ -140,6 +146,7 @@ class Runner:
                     await self._decide(row.key, _resuming)
         for watch in self._watches.values():
             watch.wake()
+        self.listening.reconsider()
         self.nudge()
 
     async def _reload_if_usable(self) -> None:
@@ -157,25 +164,27 @@ class Runner:
         for section in _STOPPED_IN:
             lost = (row for row in self._reader.list_rows(section=section) if _may_be_known_again(row, now))
             for number, row in enumerate(lost):
-                self._watch(row.key, first_pause=number * SPREAD_S)
+                self._watch(row.key, first_pause=number * SPREAD_S, listen=False)
                 if number % 50 == 49:
                     await asyncio.sleep(0)
 
-    def _watch(self, key: TaskKey, *, first_pause: float = 0.0) -> None:
-        if key in self._watches:
-            return
-        watch = Watch(key, self._observer, self._reader, self._clock, self._outbox.cancel)
-        watch.first_pause = first_pause
+    def _watch(self, key: TaskKey, *, first_pause: float = 0.0, listen: bool = True) -> None:
+        watch = self._watches.get(key)
+        if watch is None:
+            watch = Watch(key, self._observer, self._reader, self._clock, self._outbox.cancel)
+            watch.first_pause = first_pause
+            self._watches[key] = watch
+            self._start(("watch", key), self._see_through(watch))
+        if listen:  # or its server does not know it, so that there is nothing to tell
+            self.listening.add(watch)
 
-        async def work() -> None:
-            try:
-                await supervise(watch, self._observer, self._clock)
-            finally:
-                if self._watches.get(key) is watch:
-                    del self._watches[key]
-
-        self._watches[key] = watch
-        self._start(("watch", key), work())
+    async def _see_through(self, watch: Watch) -> None:
+        try:
+            await supervise(watch, self._observer, self._clock)
+        finally:
+            if self._watches.get(watch.key) is watch:
+                del self._watches[watch.key]
+                self.listening.remove(watch.key)
 
     def _start(self, name: Hashable, work: Coroutine[Any, Any, None]) -> None:
         if name in self._tasks and not self._tasks[name].done():
@@ -203,6 +212,8 @@ class Runner:
                 self.unwatch(key)
             elif row.kind == "task" and row.state.tracking == "active":
                 self._watch(key)
+            else:
+                self.listening.remove(key)
         for name in self._servers.take_in(self._reader.servers()):
             self._feed.add(server=name)
         return newest, changed
@@ -269,6 +280,7 @@ class Runner:
         for key, watch in self._watches.items():
             if key.server == server:
                 watch.wake()
+        self.listening.reconsider(server)
         for key in [key for key in self._not_before if key.server == server]:
             del self._not_before[key]
         self.nudge()

@@ -156,6 +156,9 @@ class ScriptedEngine:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def observing(self, server: str) -> None:
+        return None
+
     async def wait_for(self, task: TaskKey, until: str) -> None:
         raise AssertionError("not used")
 

@@ -37,6 +37,8 @@ class RecordingEngine:
     drafts: list[tuple[int, str | None]] = field(default_factory=list)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     again: list[Any] = field(default_factory=list)
+    ways: dict[str, Literal["subscribed", "polling"]] = field(default_factory=dict)
+    """How each server's tasks are observed."""
     listeners: list[Callable[[Changes], None]] = field(default_factory=list)
     told: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by every verb that has done something."""
@@ -133,6 +135,9 @@ class RecordingEngine:
         """Tell the listeners that these tasks changed."""
         for listener in list(self.listeners):
             listener(Changes(tasks=frozenset(keys)))
+
+    def observing(self, server: str) -> Literal["subscribed", "polling"] | None:
+        return self.ways.get(server)
 
     async def wait_for(self, task: TaskKey, until: Literal["input", "end"]) -> None:
         return None
