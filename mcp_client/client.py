@@ -20,6 +20,7 @@ from mcp_client.subscription import Subscription, listening
 from mcp_client.tool_headers import mirrored_headers
 from mcp_client.transport import OnMessage, Transport
 from mcp_client.types import (
+    TASKS_EXTENSION,
     CallOutcome,
     CallToolResult,
     ClientCapabilities,
@@ -61,7 +62,9 @@ class McpClient:
         structured results by a tool's output schema; without one nobody does.
         """
         self._limits = limits or Limits()
-        self._sender = Sender(transport, client_info, capabilities or ClientCapabilities(), self._limits)
+        declared = capabilities or ClientCapabilities()
+        self._declares_tasks = TASKS_EXTENSION in (declared.extensions or {})
+        self._sender = Sender(transport, client_info, declared, self._limits)
         self._sender.on_discovery = lambda result: self._cache.put("server/discover", {}, result)
         self._cache = ResultCache()
         self._listing = Listing(self.request, self._cache, self._limits)
@@ -120,7 +123,7 @@ class McpClient:
         reply's stream (the whole message); what it raises ends the request.
         """
         result = await self._send(method, dict(params or {}), timeout, on_notification)
-        reading.check_result_type(method, result)
+        reading.check_result_type(method, result, tasks=self._declares_tasks)
         return result
 
     async def call(
@@ -150,7 +153,7 @@ class McpClient:
             if not (error.is_header_mismatch and method == "tools/call" and await self._learnt_headers()):
                 raise
             result = await self._send(method, sent, timeout, None, on_progress)
-        return reading.read_outcome(method, result)
+        return reading.read_outcome(method, result, tasks=self._declares_tasks)
 
     async def call_tool(
         self,

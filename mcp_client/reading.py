@@ -54,18 +54,29 @@ def result_type(raw: Mapping[str, Any]) -> str:
     return str(found)
 
 
-def check_result_type(method: str, raw: Mapping[str, Any]) -> str:
-    """Return a result's type; raises `ProtocolError` for one that *method* must not be answered with."""
+def check_result_type(method: str, raw: Mapping[str, Any], *, tasks: bool = True) -> str:
+    """Return a result's type; raises `ProtocolError` for one that *method* must not be answered with.
+
+    *tasks* says whether the request declared the extension: a server must make no task for one that did not
+    (the Tasks extension, "Capability Negotiation").
+    """
     found = result_type(raw)
     allowed = {"task": TASK_METHODS, "input_required": INPUT_METHODS}.get(found)
     if allowed is not None and method not in allowed:
         raise ProtocolError(f"A result of type “{found}” is not allowed for {method}.", field="resultType")
+    if found == "task" and not tasks:
+        made = quoted(raw.get("taskId"))
+        raise ProtocolError(
+            f"The server made a task ({made}), though none was offered: tasks were not declared.",
+            field="resultType",
+        )
     return found
 
 
-def read_outcome(method: str, raw: JSONObject) -> CallOutcome:
-    """Read the result of a request that may also become a task or ask something first."""
-    found = check_result_type(method, raw)
+def read_outcome(method: str, raw: JSONObject, *, tasks: bool = True) -> CallOutcome:
+    """Read the result of a request that may also become a task, where it declared *tasks*, or ask something
+    first."""
+    found = check_result_type(method, raw, tasks=tasks)
     if found == "task":
         return read_handle(raw)
     if found == "input_required":

@@ -28,4 +28,10 @@ def _judge(schema: Any, value: Any) -> tuple[str, ...]:
     if too_large is not None:
         return (f"The structured result was not checked: {too_large}.",)
     broken = Judge(readable).problem(normal(value), readable.root)
-    return () if broken is None else (f"The structured result breaks the tool's output schema: {broken}.",)
+    if broken is not None:
+        return (f"The structured result breaks the tool's output schema: {broken}.",)
+    # A schema of which something was left out, such as a reference to the network, proves nothing.
+    left_out = readable.complaints(readable.root)
+    if left_out:
+        return (f"The structured result was checked in part; of the tool's output schema: {left_out[0]}.",)
+    return ()
