@@ -74,6 +74,7 @@ async def test_progress_of_a_task_is_its_status_message(box: Inbox) -> None:
     await ended(box, outcome)
 
 
+@pytest.mark.rule("elicitation.who-asks-is-clear", "elicitation.server-indicated", "elicitation.what-and-why")
 async def test_a_form_is_asked_once_and_its_answer_arrives(box: Inbox) -> None:
     outcome = await call(box, "ask_form")
     (question,) = await box.questions(outcome.key)

@@ -113,7 +113,6 @@ def test_a_broken_vital_field_is_named(change: dict[str, Any], field: str) -> No
     assert invalid.value.field == field
 
 
-@pytest.mark.rule("wire.old-tasks-not-read")
 @pytest.mark.parametrize("missing", ["taskId", "status"])
 def test_a_missing_vital_field_is_named(missing: str) -> None:
     raw = {name: value for name, value in BASE.items() if name != missing}

@@ -44,7 +44,9 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 # What is sent.
 
 
-@pytest.mark.rule("index.request-id-not-null", "index.request-id", "index.request-id-unique")
+@pytest.mark.rule(
+    "index.request-id-not-null", "index.request-id", "index.request-id-unique", "http.body-one-message"
+)
 async def test_every_request_has_a_text_for_an_id_and_none_twice(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -194,6 +196,30 @@ async def test_a_handle_for_a_client_that_never_declared_tasks_is_the_servers_fa
             with pytest.raises(ProtocolError, match=r"The server made a task \(“t1”\)") as fault:
                 await request
             assert fault.value.field == "resultType"
+
+
+@pytest.mark.rule("wire.old-tasks-not-read")
+async def test_a_task_of_the_older_revision_is_no_task(server: ScriptedServer, client: McpClient) -> None:
+    """There the task stood in a member of its own, and its time to live was called ``ttl``."""
+    old = {
+        "taskId": "t1",
+        "status": "working",
+        "createdAt": "2026-01-02T03:04:05Z",
+        "ttl": 5,
+        "pollInterval": 1,
+    }
+    server.on("tools/call", result({"task": old}))
+    server.on("tasks/get", result(old))
+    done = await client.call_tool("t", {})
+    assert isinstance(done, CallToolResult)
+    assert done.faults == ("The result has no list of content.",)
+    server.on("tools/call", result({"resultType": "task", "task": old}))
+    with pytest.raises(ProtocolError) as fault:
+        await client.call_tool("t", {})
+    assert fault.value.field == "taskId"
+    task = await client.get_task("t1")
+    assert (task.ttl_ms, task.poll_interval_ms) == (None, None)
+    assert any("ttlMs" in said for said in task.faults)
 
 
 @pytest.mark.rule("progress.increases")

@@ -77,6 +77,7 @@ TASK: dict[str, Any] = {
     "wire.meta-and-headers",
     "wire.no-sessions",
     "wire.sampling-and-roots-off",
+    "index.base-protocol",
 )
 async def test_every_request_carries_its_meta_and_its_headers(server: ScriptedServer) -> None:
     server.on("tools/call", result(DONE))

@@ -123,11 +123,11 @@ async def test_a_signal_ends_the_process_cleanly(tmp_path, how):
     assert not list((tmp_path / "data").glob("*-wal"))
 
 
-@pytest.mark.rule("http.local-only")
 def test_the_url_is_one_line_on_stdout_and_accepts_connections(demo):
     assert httpx.post(demo.url, json={"jsonrpc": "2.0", "method": "notifications/x"}).status_code == 202
 
 
+@pytest.mark.rule("http.local-only")
 def test_a_port_in_use_is_one_clear_line_and_touches_no_data(demo, tmp_path):
     ended = run_once("--port", str(demo.port), "--data", str(tmp_path / "other"))
     assert (ended.returncode, ended.stdout) == (1, "")

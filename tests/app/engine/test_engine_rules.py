@@ -37,7 +37,7 @@ async def test_a_server_that_holds_back_who_polls_is_polled_less_and_less(
         await inbox.until(lambda: inbox.task(KEY).section == "finished")
 
 
-@pytest.mark.rule("tasks.cancel-may-fail", "wire.cooperative-cancelling")
+@pytest.mark.rule("tasks.cancel-may-fail", "wire.cooperative-cancelling", "tasks.cancelled-by-tasks-cancel")
 @pytest.mark.parametrize("status", ["completed", "failed"])
 async def test_a_task_that_was_asked_to_be_cancelled_may_still_end_otherwise(
     inbox: Inbox, server: TaskScript, status: str
@@ -56,6 +56,7 @@ async def test_a_task_that_was_asked_to_be_cancelled_may_still_end_otherwise(
         status == "failed",
     )
     assert len(server.of("tasks/cancel")) == 1
+    assert server.of("notifications/cancelled") == []
 
 
 @pytest.mark.rule("tools.names-collide", "tools.name-disambiguated", "index.info-changes-nothing")

@@ -19,7 +19,6 @@ def field(schema: Any, name: str = "f", required: bool = True, **root: Any) -> F
     return only
 
 
-@pytest.mark.rule("elicitation.defaults-filled-in")
 @pytest.mark.parametrize(
     ("schema", "kind", "hint"),
     [

@@ -145,6 +145,7 @@ def test_a_value_the_schema_admits_can_be_typed(schema: Any, defs: dict[str, Any
         assert decode(filled.content_json) == {"f": decode(json.dumps(value))}
 
 
+@pytest.mark.rule("elicitation.defaults-filled-in")
 @settings(max_examples=200, deadline=None)
 @given(PROPERTY, PLAIN)
 def test_a_default_is_sent_untouched_exactly_when_it_is_valid(schema: Any, defs: dict[str, Any]) -> None:

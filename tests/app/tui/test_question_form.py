@@ -265,9 +265,7 @@ async def test_what_is_pasted_can_not_reach_the_terminal_as_a_control_sequence(s
         assert not any(bad in painted(app) for bad in DANGEROUS)
 
 
-@pytest.mark.rule(
-    "elicitation.what-and-why", "elicitation.url-not-clickable-elsewhere", "tasks.input-not-trusted-more"
-)
+@pytest.mark.rule("elicitation.url-not-clickable-elsewhere", "tasks.input-not-trusted-more")
 async def test_hostile_strings_are_shown_as_text_everywhere_in_a_form(store: Store) -> None:
     properties = {
         HOSTILE: {"type": "string", "title": HOSTILE, "description": HOSTILE, "default": HOSTILE},
@@ -525,7 +523,6 @@ async def test_a_failure_to_save_an_answer_leaves_the_form_open_with_the_reason(
         assert not any(bad in painted(app) for bad in DANGEROUS)
 
 
-@pytest.mark.rule("elicitation.who-asks-is-clear")
 async def test_each_of_several_questions_is_answered_alone(store: Store) -> None:
     ask(store, form({"s": {"type": "string"}}, key="one"), form({}, key="two", message="And this?"))
     app = TaskApp(store)
@@ -554,7 +551,7 @@ async def test_thirty_fields_on_a_small_screen_scroll_with_the_buttons_in_reach(
             assert name in drawn
 
 
-@pytest.mark.rule("elicitation.form-has-schema", "elicitation.decline-any-time")
+@pytest.mark.rule("elicitation.form-has-schema")
 async def test_a_schema_that_is_refused_becomes_one_box_for_json(store: Store) -> None:
     schema = {"type": "array", "items": {"type": "string"}}
     ask(store, question("elicitation/create", {"message": "m", "requestedSchema": schema}))

@@ -291,7 +291,7 @@ async def test_where_no_browser_opens_nothing_is_answered(store: Store) -> None:
         assert app.clipboard == "https://example.com/"
 
 
-@pytest.mark.rule("elicitation.url-valid")
+@pytest.mark.rule("elicitation.url-valid", "elicitation.decline-any-time")
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "file:///etc/passwd", "https://a\x1b]52;c;x\x07.com/", 7, None]
 )

@@ -10,10 +10,11 @@ from fakes.mcp_server import ScriptedServer
 from fakes.task_app import TaskApp, ask, open_store, painted, question, until
 from textual.widgets import Button
 
+from app.tui.widgets.inert import InertText
 from app.tui.widgets.question_url import QuestionUrl
 
 
-@pytest.mark.rule("elicitation.url-not-fetched")
+@pytest.mark.rule("elicitation.url-not-fetched", "elicitation.url-domain-highlighted")
 async def test_an_address_is_shown_reviewed_and_answered_without_being_fetched(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     async with ScriptedServer() as site:
@@ -23,6 +24,9 @@ async def test_an_address_is_shown_reviewed_and_answered_without_being_fetched(t
             await until(pilot, lambda: len(app.view.cards) == 1 and site.url in painted(app))
             card = app.view.cards[0]
             assert isinstance(card, QuestionUrl)
+            host = card.query_one(".host", InertText)
+            assert host.text == f"Host  127.0.0.1:{site.port}"
+            assert host.styles.text_style.bold
             card.query_one(".open", Button).press()
             await pilot.pause()
             card.query_one(".go", Button).press()
