@@ -152,6 +152,9 @@ class InFlight:
         if line.is_cut:
             self._take_cut(line.data)
             return
+        if line.is_open:
+            self.fault(f"Its output ended in the middle of a line: {_sample(line.data)}.")
+            return
         try:
             message = jsonrpc.decode(line.data, depth=self._limits.depth)
         except ProtocolError as error:

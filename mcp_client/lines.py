@@ -16,6 +16,8 @@ class Line:
     data: bytes
     is_cut: bool = False
     """It is longer than what is taken: `data` is its beginning, the rest has been dropped."""
+    is_open: bool = False
+    """The stream has ended before its newline came."""
 
 
 class LineSplitter:
@@ -42,9 +44,9 @@ class LineSplitter:
         self._take(rest, found)
         return found
 
-    def rest(self) -> bytes:
-        """Return what came behind the last newline."""
-        return bytes(self._held)
+    def end(self) -> list[Line]:
+        """Return what came behind the last newline, where that is anything."""
+        return [Line(bytes(self._held), is_open=True)] if self._held.strip() else []
 
     def _take(self, part: bytes, found: list[Line]) -> None:
         if self._skipping:

@@ -157,7 +157,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
             if self._exited.done():
                 await self._end_rest(asked)
         finally:
-            self._kill()
+            self._signal(signal.SIGKILL)
+            await _within(seconds, self._exited)
+            self._close()
             await _within(seconds, self._closed)
 
     async def _end_rest(self, asked: bool) -> None:
@@ -168,8 +170,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 looks -= 1
                 await asyncio.sleep(_LOOK_SECONDS)
 
-    def _kill(self) -> None:
-        self._signal(signal.SIGKILL)
+    def _close(self) -> None:
         assert self._transport is not None
         if self._stdin.get_write_buffer_size():
             self._stdin.abort()  # closing would wait for somebody to take the rest
@@ -179,7 +180,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def _signal(self, number: int) -> bool:
         """Signal the whole group; says whether there is one (still)."""
         assert self._transport is not None
-        if sys.platform == "win32":
+        if sys.platform == "win32":  # pragma: no cover
             if number and self._transport.get_returncode() is None:
                 self._transport.terminate()
             return False
@@ -210,6 +211,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self._outputs.discard(fd)
+        if fd == 1:
+            for line in self._splitter.end():
+                self._on_line(line)
         if fd != 2 or not self.accepts:  # a server may close its stderr and work on
             self._stops()
 
@@ -230,14 +234,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Take the first sign of its end, and wait for the others: its last words may still be under way."""
         self.accepts = False
         self._writable.set()
+        if self._grace is None:
+            self._grace = self._loop.call_later(self._limits.exit_seconds, self._end)
         if not self._outputs and self._exited.done():
             self._end()
-        elif self._grace is None and not self.ended.done():
-            self._grace = self._loop.call_later(self._limits.exit_seconds, self._end)
 
     def _end(self) -> None:
-        if self._grace is not None:
-            self._grace.cancel()
         if not self.ended.done():
             self.ended.set_result(None)
 

@@ -85,6 +85,7 @@ class StdioTransport:
         """
         peer = self._running()
         pending = peer.requests.open(request, takes_notifications=on_message is not None)
+        listen = on_message or _ignore
         reason = "The request was cancelled."
         try:
             async with asyncio.timeout(timeout) as scope:
@@ -93,8 +94,7 @@ class StdioTransport:
                     incoming = await anext(pending)
                     if pending.is_done:
                         return incoming
-                    if on_message is not None:
-                        on_message(incoming.message)
+                    listen(incoming.message)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -126,7 +126,8 @@ class StdioTransport:
                     return self._peer.number
                 await self._settled()
                 self._starting = asyncio.create_task(self._start())
-                self._starting.add_done_callback(_look)
+                # A start that nobody waits for any more fails in silence.
+                self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
             return await asyncio.shield(self._starting)
 
     async def aclose(self) -> None:
@@ -226,12 +227,6 @@ def _leave(peer: _Peer, pending: Pending, reason: str) -> None:
 
 def _and(said: str) -> str:
     return f" {said}" if said else ""
-
-
-def _look(task: asyncio.Task[int]) -> None:
-    """Look at a start that nobody may wait for any more, so that its failure is not reported at exit."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _ignore(_: object) -> None:

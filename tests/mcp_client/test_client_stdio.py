@@ -7,9 +7,9 @@ import json
 import tracemalloc
 
 import pytest
-from fakes.stdio_server import Watched
+from fakes.stdio_server import SCRIPTED, Watched
 
-from mcp_client import InvalidRequest, Limits, ProtocolError, RawJSON, TransportError
+from mcp_client import InvalidRequest, Limits, ProtocolError, RawJSON, StdioTransport, TransportError
 
 
 async def test_a_request_is_answered_over_the_process_streams() -> None:
@@ -365,3 +365,26 @@ async def test_a_line_without_an_end_takes_bounded_memory() -> None:
             tracemalloc.stop()
     assert peak < 8_000_000
     assert len(server.faults) == 1
+
+
+async def test_requests_that_are_over_are_remembered_for_a_while_only() -> None:
+    script = """
+        first = read()
+        reply(first)
+        for r in requests():
+            reply(r)
+            if r["params"]["n"] == 1100: reply(first)
+    """
+    async with Watched(script) as server:
+        for n in range(1101):
+            await server.ask(n=n)
+        await server.fault("never made: “r-1”")
+    assert len(server.faults) == 1
+
+
+async def test_a_fault_tells_nothing_to_whoever_does_not_listen() -> None:
+    command, *args = SCRIPTED
+    transport = StdioTransport(command, [*args, "tell('x'); raw(b'rubbish\\n'); reply(read()); read()"])
+    await transport.connect()
+    assert "result" in (await transport.send(Watched("").request(), timeout=20)).message
+    await transport.aclose()
