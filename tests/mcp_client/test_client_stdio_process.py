@@ -151,6 +151,7 @@ def test_exported_shell_functions_are_not_passed_on() -> None:
     assert default_environment({"PATH": "/bin", "TERM": "() { :; }", "X": "y"}) == {"PATH": "/bin"}
 
 
+@pytest.mark.rule("stdio.server-may-log", "stdio.stderr-kept", "stdio.stderr-is-no-error")
 async def test_stderr_is_kept_to_its_last_64_kib_and_is_no_error() -> None:
     script = """
         sys.stderr.write("x" * 300_000 + "\\nERROR: not really\\n")
@@ -207,6 +208,7 @@ async def test_a_line_without_its_newline_is_no_message() -> None:
     ]
 
 
+@pytest.mark.rule("stdio.restarted", "stdio.server-may-exit")
 async def test_a_new_process_is_started_after_an_exit_and_has_a_new_number() -> None:
     clock = Clock()
     async with Watched("r = read(); reply(r, pid=os.getpid()); read(); os._exit(1)", clock=clock) as server:
@@ -260,6 +262,7 @@ async def test_a_process_that_exits_at_once_is_no_surprise() -> None:
     await server.transport.aclose()
 
 
+@pytest.mark.rule("stdio.server-may-exit")
 async def test_a_process_that_closes_its_output_is_given_a_moment_and_then_replaced() -> None:
     clock = Clock()
     script = "r = read(); tell(str(os.getpid())); os.close(1); import time; time.sleep(60)"
@@ -327,6 +330,7 @@ async def test_a_server_that_reads_late_gets_whole_messages_only() -> None:
     ]
 
 
+@pytest.mark.rule("stdio.shutdown")
 async def test_closing_ends_a_server_by_closing_its_input() -> None:
     async with Watched("for r in messages(): reply(r, pid=os.getpid())\ntell('bye')") as server:
         pid = (await server.ask())["result"]["pid"]
@@ -334,6 +338,7 @@ async def test_closing_ends_a_server_by_closing_its_input() -> None:
     assert not runs(pid)
 
 
+@pytest.mark.rule("stdio.shutdown")
 async def test_a_server_that_stays_is_asked_to_terminate() -> None:
     script = """
         import signal, time
@@ -348,6 +353,7 @@ async def test_a_server_that_stays_is_asked_to_terminate() -> None:
     assert server.stderr == b"input closed\nterminated\n"
 
 
+@pytest.mark.rule("stdio.shutdown")
 async def test_a_server_that_ignores_even_that_is_killed() -> None:
     script = """
         import signal, time

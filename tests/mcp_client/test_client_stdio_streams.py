@@ -14,6 +14,12 @@ from mcp_client import JSONObject, Limits, ProtocolError, TransportError
 LISTEN = "subscriptions/listen"
 
 
+@pytest.mark.rule(
+    "stdio.notifications-correlated",
+    "subscriptions.correlated-by-id",
+    "subscriptions.interleaved-on-stdio",
+    "subscriptions.several-at-once",
+)
 async def test_notifications_find_their_stream_by_the_subscription_id() -> None:
     script = """
         a, b = read(), read()
@@ -56,6 +62,7 @@ async def test_the_iteration_ends_behind_the_response_and_nothing_is_cancelled()
     assert b"cancelled" not in server.stderr
 
 
+@pytest.mark.rule("subscriptions.client-ends-it")
 async def test_leaving_a_stream_cancels_it() -> None:
     """basic/patterns/subscriptions, “Cancellation”."""
     async with Watched("for r in requests(): pass") as server:
@@ -80,6 +87,7 @@ async def test_what_comes_after_a_stream_was_left_is_ignored_silently() -> None:
     assert server.faults == []
 
 
+@pytest.mark.rule("cancellation.server-names-subscription")
 async def test_the_servers_cancellation_of_a_stream_is_a_message_on_it() -> None:
     script = """
         r = read()
@@ -95,6 +103,7 @@ async def test_the_servers_cancellation_of_a_stream_is_a_message_on_it() -> None
     "params",
     ['{"requestId": "unknown"}', '{"requestId": 7}', "{}", "[]", "null", '{"_meta": [], "requestId": {}}'],
 )
+@pytest.mark.rule("cancellation.server-nothing-else", "cancellation.invalid-ignored")
 async def test_a_cancellation_of_nothing_that_is_open_is_ignored(params: str) -> None:
     script = f"""
         r = read()
