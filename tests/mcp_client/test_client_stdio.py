@@ -138,6 +138,7 @@ async def test_the_handshake_of_older_revisions_is_not_cancelled() -> None:
     assert b"cancelled" not in server.stderr
 
 
+@pytest.mark.rule("index.request-id-unique")
 async def test_an_id_is_used_once() -> None:
     async with Watched("for r in requests(): reply(r)") as server:
         await server.ask(request_id="same")

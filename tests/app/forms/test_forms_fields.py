@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 from app.forms import ABSENT, Field, SchemaRefused, read_form
+from app.forms.schemas import Dialect
 
 
 def field(schema: Any, name: str = "f", required: bool = True, **root: Any) -> Field:
@@ -230,6 +233,13 @@ def test_the_known_dialects_are_read(dialect: str) -> None:
     form = read_form({"$schema": dialect, "type": "object", "properties": {"o": {"type": "object"}}})
     assert form.fill({"o": "{}"}).content == {"o": {}}
     assert form.fill({"o": "[]"}).errors == {"o": "an object is expected"}
+
+
+@pytest.mark.rule("index.schema-documented", "index.schema-documented-again")
+def test_the_dialects_that_are_read_are_documented() -> None:
+    page = Path(__file__).parents[3] / "docs" / "decisions" / "0007-patterns-and-schemas-of-strangers.md"
+    sentence = next(part for part in page.read_text("utf-8").split(". ") if "Dialects that are read" in part)
+    assert set(re.findall(r"draft-\d\d|20\d\d-\d\d", sentence)) == set(get_args(Dialect))
 
 
 @pytest.mark.rule("index.schema-validated", "wire.schema-dialects")
