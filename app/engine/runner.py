@@ -156,10 +156,13 @@ class Runner:
             log.warning("The servers file was not read again: %s", error)
 
     async def _watch_all(self) -> None:
-        for number, row in enumerate(self._reader.active_tasks()):
-            self._watch(row.key, first_pause=number * SPREAD_S)
+        active = self._reader.active_tasks()
+        for number, row in enumerate(active):
+            self._watch(row.key, first_pause=number * SPREAD_S, listen=False)
             if number % 50 == 49:
                 await asyncio.sleep(0)  # a screen that is being drawn goes first
+        for watch in [self._watches[row.key] for row in active if row.key in self._watches]:
+            self.listening.add(watch)  # all at once, for as few streams as can be
         now = self._clock.now()
         for section in _STOPPED_IN:
             lost = (row for row in self._reader.list_rows(section=section) if _may_be_known_again(row, now))
