@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from fakes.mcp_server import (
     stream,
     wait,
 )
+from fakes.stdio_server import Watched
 
 from mcp_client import (
     CallToolResult,
@@ -315,3 +317,34 @@ async def test_a_tool_that_calls_itself_harmless_is_called_no_more_often(
     for _ in range(2):
         await client.call_tool("t", {})
     assert len(server.of("tools/call")) == 3
+
+
+# A server that is a process.
+
+
+@pytest.mark.rule("subscriptions.resent-after-restart")
+async def test_a_subscription_is_asked_for_again_of_the_next_process() -> None:
+    """The next process knows nothing of what the one before was asked (basic/patterns/subscriptions)."""
+    script = """
+        for r in requests():
+            if r["method"] == "server/discover":
+                reply(r, supportedVersions=["2026-07-28"], capabilities={})
+            elif r["method"] == "subscriptions/listen":
+                asked = r["params"]["notifications"]
+                notify("notifications/subscriptions/acknowledged", _meta=of(r), notifications=asked)
+            else:
+                os._exit(1)
+    """
+    now = itertools.count(0, 3_600)  # no pause before the next start is that long
+    async with Watched(script, clock=lambda: next(now)) as server:
+        client = McpClient(server.transport)
+        async with client.listen(["t1"]) as first:
+            assert first.accepted == {"t1"}
+            with pytest.raises(TransportError):
+                await client.get_task("t1")
+            assert [event async for event in first] == []
+        assert first.ending is not None
+        assert first.ending.kind == "dropped"
+        async with client.listen(["t1"]) as second:
+            assert second.accepted == {"t1"}
+            assert await server.transport.connect() == 2

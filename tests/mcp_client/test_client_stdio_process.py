@@ -51,6 +51,7 @@ async def test_nothing_is_started_before_connect() -> None:
     await transport.aclose()
 
 
+@pytest.mark.rule("index.stdio-process-outlives-tasks")
 async def test_connect_starts_one_process_and_says_its_number() -> None:
     async with Watched(ECHO) as server:
         assert await server.transport.connect() == 1
@@ -133,6 +134,7 @@ async def test_a_command_that_was_missing_is_started_once_it_is_there(tmp_path: 
     await transport.aclose()
 
 
+@pytest.mark.rule("authorization.stdio", "index.auth-stdio")
 async def test_the_process_gets_a_small_environment_its_own_variables_and_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +169,7 @@ async def test_stderr_is_kept_to_its_last_64_kib_and_is_no_error() -> None:
     assert server.faults == []
 
 
+@pytest.mark.rule("stdio.server-may-log")
 async def test_a_server_may_close_its_stderr() -> None:
     async with Watched("os.close(2)\nfor r in requests(): reply(r)") as server:
         await server.ask()
@@ -208,7 +211,7 @@ async def test_a_line_without_its_newline_is_no_message() -> None:
     ]
 
 
-@pytest.mark.rule("stdio.restarted", "stdio.server-may-exit")
+@pytest.mark.rule("stdio.restarted")
 async def test_a_new_process_is_started_after_an_exit_and_has_a_new_number() -> None:
     clock = Clock()
     async with Watched("r = read(); reply(r, pid=os.getpid()); read(); os._exit(1)", clock=clock) as server:

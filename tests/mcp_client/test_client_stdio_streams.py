@@ -15,10 +15,7 @@ LISTEN = "subscriptions/listen"
 
 
 @pytest.mark.rule(
-    "stdio.notifications-correlated",
-    "subscriptions.correlated-by-id",
-    "subscriptions.interleaved-on-stdio",
-    "subscriptions.several-at-once",
+    "stdio.notifications-correlated", "subscriptions.correlated-by-id", "subscriptions.interleaved-on-stdio"
 )
 async def test_notifications_find_their_stream_by_the_subscription_id() -> None:
     script = """
@@ -72,6 +69,7 @@ async def test_leaving_a_stream_cancels_it() -> None:
     assert sent["params"]["requestId"] == "mine"
 
 
+@pytest.mark.rule("cancellation.races", "stdio.server-silent-after")
 async def test_what_comes_after_a_stream_was_left_is_ignored_silently() -> None:
     script = """
         r = read()
@@ -103,7 +101,7 @@ async def test_the_servers_cancellation_of_a_stream_is_a_message_on_it() -> None
     "params",
     ['{"requestId": "unknown"}', '{"requestId": 7}', "{}", "[]", "null", '{"_meta": [], "requestId": {}}'],
 )
-@pytest.mark.rule("cancellation.server-nothing-else", "cancellation.invalid-ignored")
+@pytest.mark.rule("cancellation.invalid-ignored")
 async def test_a_cancellation_of_nothing_that_is_open_is_ignored(params: str) -> None:
     script = f"""
         r = read()
@@ -116,6 +114,7 @@ async def test_a_cancellation_of_nothing_that_is_open_is_ignored(params: str) ->
     assert server.faults == []
 
 
+@pytest.mark.rule("progress.only-known-tokens")
 async def test_progress_is_told_to_the_request_whose_token_it_has() -> None:
     script = """
         a, b = sorted((read(), read()), key=lambda r: r["id"])
@@ -146,6 +145,7 @@ async def test_progress_is_told_to_the_request_whose_token_it_has() -> None:
     assert server.faults == []
 
 
+@pytest.mark.rule("progress.only-known-tokens")
 async def test_progress_that_nobody_asked_for_is_dropped() -> None:
     script = "r = read(); notify('notifications/progress', progressToken=r['id']); reply(r); read()"
     async with Watched(script) as server:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes.inbox import FASTER, Inbox, Running
-from fakes.mcp_server import ScriptedServer, http_reply, result
+from fakes.mcp_server import Received, ScriptedServer, http_reply, notification, result, stream
 from fakes.task_script import TaskScript, handle
 
 from app.engine.structured import check_output
@@ -15,6 +17,7 @@ from app.forms import read_form
 from storage.records import TaskKey
 
 KEY = TaskKey("ci", "t1")
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
 @pytest.mark.rule("tasks.rate-limited")
@@ -91,3 +94,32 @@ async def test_a_reference_to_the_network_is_never_fetched() -> None:
             bases = {"$id": elsewhere.url, "$schema": "https://json-schema.org/draft/2020-12/schema"}
             await check_output({**schema, **bases}, {"f": 1})
         assert elsewhere.connections == 0
+
+
+@pytest.mark.rule("cancellation.logged")
+async def test_why_a_server_ended_a_subscription_is_in_the_log(
+    inbox: Inbox, server: TaskScript, caplog: pytest.LogCaptureFixture
+) -> None:
+    def acknowledged(request: Received) -> dict[str, Any]:
+        params = {
+            "notifications": request.params["notifications"],
+            "_meta": {SUBSCRIPTION: request.json["id"]},
+        }
+        return notification("notifications/subscriptions/acknowledged", params)
+
+    def ended(request: Received) -> dict[str, Any]:
+        params = {"requestId": request.json["id"], "reason": "maintenance \x1b[2J at noon"}
+        return notification(
+            "notifications/cancelled", {**params, "_meta": {SUBSCRIPTION: request.json["id"]}}
+        )
+
+    caplog.set_level(logging.INFO)
+    server.show("t1")
+    await inbox.engine.track("ci", "t1")
+    server.on("subscriptions/listen", stream(acknowledged, ended))
+    async with Running(inbox.engine):
+        await server.wait_for(2, "subscriptions/listen")
+    (said, *_) = [line for line in caplog.messages if "maintenance" in line]
+    assert "ci" in said
+    assert "cancelled" in said
+    assert "\x1b" not in said

@@ -58,6 +58,7 @@ def looks_at(server: TaskScript, task_id: str) -> int:
 # What a stream tells.
 
 
+@pytest.mark.rule("tasks.notified")
 async def test_a_task_is_seen_through_by_notifications_alone(watched: Inbox, server: ListeningScript) -> None:
     async with Running(watched.engine):
         await subscribed(watched, server, looks=3)
@@ -113,6 +114,7 @@ async def test_an_answer_brings_quick_looks_although_a_stream_is_open(
         await watched.until(lambda: watched.states(KEY) == {"q": "settled"})
 
 
+@pytest.mark.rule("wire.listen-many-ids")
 async def test_two_tasks_share_one_stream(watched: Inbox, server: ListeningScript) -> None:
     server.show("t2")
     await watched.engine.track("ci", "t2")
@@ -142,6 +144,7 @@ async def test_many_tasks_share_few_streams(inbox: Inbox, server: ListeningScrip
 # Streams come and go with the tasks.
 
 
+@pytest.mark.rule("subscriptions.filter-is-fixed", "wire.listen-filter-fixed")
 async def test_a_new_stream_is_open_before_the_old_one_is_dropped(
     watched: Inbox, server: ListeningScript
 ) -> None:
@@ -268,6 +271,7 @@ REFUSALS: dict[str, Reply] = {
 }
 
 
+@pytest.mark.rule("wire.listen-refused")
 @pytest.mark.parametrize("reply", REFUSALS.values(), ids=REFUSALS)
 async def test_a_server_that_refuses_is_polled_and_not_asked_again(
     watched: Inbox, server: ListeningScript, reply: Reply
@@ -284,6 +288,7 @@ async def test_a_server_that_refuses_is_polled_and_not_asked_again(
     assert "problem_met" not in watched.facts(KEY)
 
 
+@pytest.mark.rule("wire.listen-refused")
 async def test_an_acknowledgement_of_nothing_is_closed_and_not_asked_for_again(
     watched: Inbox, server: ListeningScript
 ) -> None:
@@ -295,6 +300,7 @@ async def test_an_acknowledgement_of_nothing_is_closed_and_not_asked_for_again(
     assert len(server.of("subscriptions/listen")) == 1
 
 
+@pytest.mark.rule("wire.listen-refused")
 async def test_a_server_that_never_acknowledges_is_polled_all_the_time(
     tmp_path: Path, server: ListeningScript
 ) -> None:
@@ -318,6 +324,7 @@ async def test_a_server_that_never_acknowledges_is_polled_all_the_time(
     await inbox.close()
 
 
+@pytest.mark.rule("subscriptions.acknowledged-filter-checked", "tasks.listen-accepted-ids")
 async def test_tasks_that_are_not_accepted_are_polled_beside_those_that_are(
     watched: Inbox, server: ListeningScript
 ) -> None:
@@ -401,6 +408,7 @@ ENDS: dict[str, Callable[[Line], Any]] = {
 }
 
 
+@pytest.mark.rule("wire.listen-endings", "wire.listen-refused")
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 async def test_when_a_stream_ends_its_tasks_are_looked_at_within_one_interval(
     inbox: Inbox, server: ListeningScript, end: Callable[[Line], Any]
@@ -434,6 +442,9 @@ async def test_when_a_stream_ends_its_tasks_are_looked_at_within_one_interval(
         assert inbox.engine.observing("ci") == "polling"
 
 
+@pytest.mark.rule(
+    "subscriptions.dropped-then-reconnect", "subscriptions.resent-after-restart", "wire.listen-endings"
+)
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 async def test_a_stream_that_ended_is_opened_again(
     watched: Inbox, server: ListeningScript, end: Callable[[Line], Any]
@@ -469,6 +480,7 @@ async def test_streams_that_end_at_once_are_opened_more_and_more_seldom(
     assert [record.state for record in watched.reader.servers()] == ["ok"]
 
 
+@pytest.mark.rule("tasks.polls-while-subscribed", "wire.listen-refused")
 async def test_a_stream_that_says_nothing_is_not_believed(tmp_path: Path, server: ListeningScript) -> None:
     """The safety poll: a silent stream may be a dead one."""
     server.show("t1")
