@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from fakes.inbox import Inbox, Running
-from fakes.mcp_server import error, http_reply, message, result
+from fakes.junk import places, replaced, without
+from fakes.mcp_server import Exchange, error, head, http_reply, message, result
 from fakes.task_script import APPROVE, TaskScript, handle, task
 
+from app.engine import reconcile
 from app.engine.commands import EngineError
 from storage.records import NewTask, TaskKey, TaskState
 
@@ -68,6 +72,7 @@ ODD: dict[str, Any] = {
     "questions that are none": task("t1", "input_required", inputRequests=[]),
     "params of no kind": task("t1", "input_required", inputRequests={"a": {"method": "elicitation/create"}}),
     "many questions": task("t1", "input_required", inputRequests={f"k{n}": APPROVE for n in range(2_000)}),
+    "a deep result": task("t1", "completed", result=json.loads("[" * 300 + "]" * 300)),
     "a result of no kind": task("t1", "completed", result="x"),
     "an error of no kind": task("t1", "failed", error=[]),
     "nothing": {},
@@ -152,3 +157,92 @@ async def test_what_a_server_refused_is_readable_behind_the_longest_id(
         await inbox.engine.cancel(key)
     assert len(caught.value.message) < 400
     assert "\x1b" not in caught.value.message
+
+
+async def test_of_ten_thousand_questions_a_bounded_number_is_taken_and_no_other_task_held_up(
+    inbox: Inbox, server: TaskScript
+) -> None:
+    well = TaskKey("ci", "well")
+    server.show("well")
+    server.show("t1", "input_required", inputRequests={f"k{n}": APPROVE for n in range(10_000)})
+    for task_id in ("well", "t1"):
+        await inbox.engine.track("ci", task_id)
+    assert inbox.task(KEY).open_questions == reconcile.QUESTIONS_PER_TASK
+    assert "more than 500 questions" in (inbox.task(KEY).state.problem or "")
+    async with Running(inbox.engine):
+        looks = len(server.of("tasks/get"))
+        await server.wait_for(looks + 6, "tasks/get")
+        server.show("well", "completed", result={})
+        await inbox.until(lambda: inbox.task(well).section == "finished")
+
+
+async def test_a_flood_from_one_task_holds_up_no_other(inbox: Inbox, server: TaskScript) -> None:
+    well = TaskKey("ci", "well")
+    for task_id in ("t1", "well"):
+        server.show(task_id)
+        await inbox.engine.track("ci", task_id)
+    usual = server.get
+
+    async def get(exchange: Exchange) -> None:
+        if exchange.request.params["taskId"] != "t1":
+            await usual(exchange)
+            return
+        await exchange.send(head(200, "application/json", {}) + b'{"a":"')
+        try:
+            for _ in range(100):
+                await exchange.send(b"x" * (1 << 20))
+        except ConnectionError:
+            pass
+        exchange.writer.close()
+
+    server.on("tasks/get", get)
+    async with Running(inbox.engine):
+        await inbox.until(lambda: "larger than" in (inbox.task(KEY).state.problem or ""))
+        server.show("well", "completed", result={})
+        await inbox.until(lambda: inbox.task(well).section == "finished")
+    assert inbox.task(KEY).section == "running"
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_replies_broken_anywhere_end_nothing_but_their_own_task(
+    inbox: Inbox, server: TaskScript, seed: int
+) -> None:
+    """Each look at one task brings another wreck of a task; the other task is watched as ever."""
+    whole = {
+        **task("t1", "input_required", inputRequests={"a": APPROVE, "b": APPROVE}),
+        "statusMessage": "m",
+        "result": {"content": [{"type": "text", "text": "x"}], "structuredContent": {"n": 1}},
+        "error": {"code": -32603, "message": "m"},
+    }
+    chance = random.Random(seed)
+    well = TaskKey("ci", "well")
+    for task_id in ("t1", "well"):
+        server.show(task_id)
+        await inbox.engine.track("ci", task_id)
+    async with Running(inbox.engine) as running:
+        for number in range(40):
+            server.tasks["t1"] = wreck(chance, whole)
+            with suppress(EngineError):
+                await inbox.engine.refresh(KEY)
+            state = inbox.task(KEY).state
+            assert "fault of this program" not in (state.problem or ""), server.tasks["t1"]
+            if state.tracking != "active":
+                await inbox.engine.forget(KEY)
+                server.show("t1")
+                await inbox.engine.track("ci", "t1")
+            server.show("well", "working", statusMessage=str(number))
+        await inbox.until(lambda: inbox.task(well).state.status_message == "39")
+        assert not running.done()
+
+
+def wreck(chance: random.Random, whole: Any) -> Any:
+    """Return *whole* with something else in one to three of its places, or nothing."""
+    status = chance.choice(["working", "input_required", "completed", "failed", "cancelled"])
+    found: Any = {**whole, "status": status}
+    for _ in range(chance.randint(1, 3)):
+        path = chance.choice(places(found)[1:] or [("taskId",)])
+        found = without(found, path) if chance.random() < 0.3 else replaced(found, path, chance.choice(WRONG))
+    return found
+
+
+WRONG: list[Any] = [None, True, -1, 1.5, 10**30, "", "wrong", [], [1], {}, {"a": {}}, "completed", "\x1b[2J"]
