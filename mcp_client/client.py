@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -32,6 +33,8 @@ from mcp_client.types import (
     Tool,
     ToolList,
 )
+
+log = logging.getLogger(__name__)
 
 DEFAULT_CLIENT_INFO: Final = Implementation(name="mcp-client", version="0.1.0")
 
@@ -71,6 +74,8 @@ class McpClient:
         self._check_output = check_output
         self._tools: dict[str, Tool] = {}
         """As they were last listed."""
+        self._left_out: frozenset[str] = frozenset()
+        """What was wrong with others then."""
 
     @classmethod
     def http(
@@ -194,13 +199,18 @@ class McpClient:
         return reading.read_discovery(await self._listing.page("server/discover", {}, fresh=fresh))
 
     async def list_tools(self, *, fresh: bool = False) -> ToolList:
-        """Return all tools, from all pages; those that can't be used are left out and named in ``warnings``.
+        """Return all tools, from all pages; those that can't be used are left out and named in ``warnings``,
+        and in the log when that is new.
 
         Pages are used again for as long as they said they may be, unless *fresh*. Raises `ProtocolError` for
         a list that has no end.
         """
         found = await self._listing.tools(fresh=fresh)
         self._tools = {tool.name: tool for tool in found.tools}
+        for warning in found.warnings:
+            if warning not in self._left_out:
+                log.warning("In a list of tools: %s", warning)
+        self._left_out = frozenset(found.warnings)
         return found
 
     async def list_all(self, method: str, member: str, *, fresh: bool = False) -> list[JSONValue]:

@@ -123,7 +123,7 @@ def test_an_annotation_against_the_constraints_makes_the_tool_invalid(broken: di
     "wire.mirrored-parameters",
 )
 async def test_an_invalid_tool_is_left_out_with_a_warning_that_names_it(
-    server: ScriptedServer, client: McpClient
+    server: ScriptedServer, client: McpClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.on(
         "tools/list",
@@ -140,6 +140,11 @@ async def test_an_invalid_tool_is_left_out_with_a_warning_that_names_it(
     assert [tool.name for tool in found.tools] == ["good"]
     assert len(found.warnings) == 1
     assert "bad" in found.warnings[0]
+    assert "x-mcp-header" in found.warnings[0]
+    await client.list_tools()
+    assert [line for line in caplog.messages if found.warnings[0] in line] == [
+        f"In a list of tools: {found.warnings[0]}"
+    ], "logged once, while nothing changes"
 
 
 @pytest.mark.rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from fakes.mcp_server import (
     Exchange,
     Received,
     ScriptedServer,
+    head,
     http_reply,
     message,
     notification,
@@ -25,9 +27,11 @@ from mcp_client import (
     CallToolResult,
     ClientCapabilities,
     InputRequiredResult,
+    Limits,
     McpClient,
     Progress,
     ProtocolError,
+    TaskNotification,
     TransportError,
 )
 
@@ -78,7 +82,9 @@ async def test_calls_at_the_same_time_have_progress_tokens_of_their_own(
     assert len(set(tokens)) == 10
 
 
-@pytest.mark.rule("http.no-responses-sent", "index.notifications-unanswered")
+@pytest.mark.rule(
+    "http.no-responses-sent", "index.notifications-unanswered", "index.notifications-without-id"
+)
 async def test_nothing_a_server_says_on_a_stream_is_answered(
     server: ScriptedServer, client: McpClient
 ) -> None:
@@ -317,6 +323,35 @@ async def test_a_tool_that_calls_itself_harmless_is_called_no_more_often(
     for _ in range(2):
         await client.call_tool("t", {})
     assert len(server.of("tools/call")) == 3
+
+
+@pytest.mark.rule("wire.idle-streams-outlive-read-timeouts")
+async def test_a_stream_may_be_quiet_for_longer_than_any_request_may_take(server: ScriptedServer) -> None:
+    """Only silence for ``idle_seconds`` ends it, comments being life."""
+
+    def marked(request: Received, **params: Any) -> dict[str, Any]:
+        return {**params, "_meta": {"io.modelcontextprotocol/subscriptionId": request.json["id"]}}
+
+    async def quiet(exchange: Exchange) -> None:
+        asked = exchange.request
+        agreed = marked(asked, notifications=asked.params["notifications"])
+        first = notification("notifications/subscriptions/acknowledged", agreed)
+        await exchange.send(head(200, "text/event-stream", {"Connection": "close"}) + as_event(first))
+        await asyncio.sleep(0.6)  # three times as long as a request may take
+        task = {**HANDLE, "status": "cancelled"}
+        await exchange.send(as_event(notification("notifications/tasks", marked(asked, **task))))
+        exchange.writer.close()
+
+    server.on("subscriptions/listen", quiet)
+    limits = Limits(request_seconds=0.2, call_seconds=0.2, idle_seconds=20)
+    async with McpClient.http(server.url, limits=limits) as client, client.listen(["t1"]) as subscription:
+        (event,) = [one async for one in subscription]
+    assert isinstance(event, TaskNotification)
+    assert event.task.status == "cancelled"
+
+
+def as_event(value: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
 # A server that is a process.

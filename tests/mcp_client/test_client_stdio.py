@@ -77,7 +77,9 @@ async def test_several_messages_in_one_piece_are_all_taken() -> None:
     assert server.faults == []
 
 
-@pytest.mark.rule("cancellation.timeout-cancels", "stdio.cancelled-by-notification")
+@pytest.mark.rule(
+    "cancellation.timeout-cancels", "stdio.cancelled-by-notification", "index.notifications-without-id"
+)
 async def test_a_request_that_timed_out_is_cancelled_by_its_id() -> None:
     """basic/patterns/cancellation, “Timeouts”."""
     async with Watched("for r in requests(): pass") as server:

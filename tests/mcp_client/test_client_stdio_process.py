@@ -307,6 +307,7 @@ async def test_a_server_that_reads_nothing_holds_up_nobody() -> None:
             assert not caught.value.may_have_reached
 
 
+@pytest.mark.rule("stdio.stdin-messages-only")
 async def test_a_server_that_reads_late_gets_whole_messages_only() -> None:
     """Requests given up while they waited to be written are none that the server sees in part."""
     script = """

@@ -235,6 +235,20 @@ def test_the_known_dialects_are_read(dialect: str) -> None:
     assert form.fill({"o": "[]"}).errors == {"o": "an object is expected"}
 
 
+@pytest.mark.rule("index.schema-2020-12", "index.schema-default")
+def test_a_schema_that_names_no_dialect_is_read_as_2020_12() -> None:
+    """``prefixItems`` is of 2020-12; in draft-07 it means nothing."""
+    pair = {"type": "array", "prefixItems": [{"type": "integer"}], "items": False}
+    schema = {"type": "object", "properties": {"t": pair}}
+    form = read_form(schema)
+    assert form.fill({"t": "[1]"}).ok
+    assert form.fill({"t": '["x"]'}).errors == {"t": "[0]: a whole number is expected"}
+    assert not form.fill({"t": "[1, 2]"}).ok
+    older = read_form({**schema, "$schema": "http://json-schema.org/draft-07/schema#"})
+    assert older.fill({"t": "[]"}).ok
+    assert not older.fill({"t": '["x"]'}).ok  # there, "items": false stands for every item
+
+
 @pytest.mark.rule("index.schema-documented", "index.schema-documented-again")
 def test_the_dialects_that_are_read_are_documented() -> None:
     page = Path(__file__).parents[3] / "docs" / "decisions" / "0007-patterns-and-schemas-of-strangers.md"
