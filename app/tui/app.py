@@ -72,10 +72,10 @@ class InboxApp(LeavesSafely):
         """What to tell a person whose action needs the engine while there is none."""
         return self._link.absence
 
-    @property
-    def is_watching(self) -> bool:
-        """Say whether the engine is observing tasks."""
-        return self._link.watching
+    def observing(self, server: str) -> str:
+        """Say how a server's tasks are observed: ``subscribed``, ``polling``; empty: they are not, just
+        now."""
+        return self._link.observing(server)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our own colours, for themes that have none of them."""

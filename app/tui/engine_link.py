@@ -62,10 +62,11 @@ class EngineLink:
         self._app.inbox.trouble(None)
         self._running = self._app.start(engine.run(), "engine")
 
-    @property
-    def watching(self) -> bool:
-        """Say whether the engine is observing tasks."""
-        return self.engine is not None and self._running is not None and not self._running.is_finished
+    def observing(self, server: str) -> str:
+        """Say how a server's tasks are observed; empty: they are not, just now."""
+        if self.engine is None or self._running is None or self._running.is_finished:
+            return ""
+        return self.engine.observing(server) or ""
 
     async def settle(self, seconds: float) -> None:
         """Wait until the engine is open, or could not be opened, but no longer than *seconds*."""

@@ -163,7 +163,8 @@ def is_urgent(row: TaskRow, now: int) -> bool:
 def server_health(record: ServerRecord | None, now: int, observing: str = "") -> Status:
     """Say how a server is; ``None``: nothing is known of it yet.
 
-    *observing* says how a server that is well is observed (``polling``); empty: that is not known.
+    *observing* says how the tasks of a server that is well are observed (``subscribed``: it tells of them,
+    ``polling``: it is asked); empty: it has none that are watched.
     """
     if record is None or record.state == "unknown":
         return Status("○", "not contacted yet", "quiet")

@@ -170,8 +170,8 @@ class InboxScreen(FilteredScreen):
         now = self.inbox_app.clock()
         known = {record.name: record for record in self.inbox_app.reader.servers()}
         names = self.inbox_app.server_names() or sorted(known)
-        observing = "polling" if self.inbox_app.is_watching else ""
-        servers = [(name, server_health(known.get(name), now, observing)) for name in names]
+        way = self.inbox_app.observing
+        servers = [(name, server_health(known.get(name), now, way(name))) for name in names]
         self._status.show(servers, need, self._note)
 
     def _blank(self) -> Sequence[str]:

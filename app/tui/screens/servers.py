@@ -113,11 +113,10 @@ class ServersScreen(Screen[None]):
     def _lines(self) -> list[Content]:
         known = {record.name: record for record in self.inbox_app.reader.servers()}
         now = self.inbox_app.clock()
-        observing = "polling" if self.inbox_app.is_watching else ""
         width = max((cell_len(inert_line(name, 24)) for name, _ in self._entries), default=0)
         lines = []
         for name, url in self._entries:
-            health = server_health(known.get(name), now, observing)
+            health = server_health(known.get(name), now, self.inbox_app.observing(name))
             lines.append(
                 joined_line(
                     (f" {health.mark} ", TONE_STYLES[health.tone]),

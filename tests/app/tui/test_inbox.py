@@ -352,6 +352,7 @@ async def test_leaving_closes_the_engine(inbox: Shell) -> None:
 async def test_servers_show_their_health_in_words(inbox: Shell) -> None:
     inbox.servers.urls.update(lab="https://lab", prod="https://prod", new="https://new")
     now = inbox.clock.now
+    inbox.engine.ways.update(ci="polling", lab="polling", prod="subscribed")
     inbox.store.set_server(ServerRecord("ci", "ok", now))
     inbox.store.set_server(ServerRecord("lab", "sign-in", now))
     inbox.store.set_server(ServerRecord("prod", "unreachable", now - 180_000, "refused"))
@@ -501,9 +502,37 @@ async def test_a_change_of_a_server_is_read_again(inbox: Shell) -> None:
     async with inbox.app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: inbox.engine.runs == 1)
         inbox.store.set_server(ServerRecord("ci", "ok", inbox.clock.now))
+        inbox.engine.ways["ci"] = "polling"
         for listener in inbox.engine.listeners:
             listener(Changes(servers=frozenset({"ci"})))
         await until(pilot, lambda: "● ci polling" in painted(inbox.app))
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_each_server_says_how_its_tasks_are_observed(inbox: Shell, size: tuple[int, int]) -> None:
+    inbox.servers.urls.update(lab="https://lab", idle="https://idle")
+    for name in ("ci", "lab", "idle"):
+        inbox.store.set_server(ServerRecord(name, "ok", inbox.clock.now))
+    inbox.engine.ways.update(ci="subscribed", lab="polling")
+
+    def first_line() -> str:
+        return painted(inbox.app).splitlines()[0]
+
+    async with inbox.app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "● ci subscribed  ● lab polling  ● idle ok " in first_line())
+        inbox.engine.ways = {"lab": "subscribed"}
+        for listener in inbox.engine.listeners:
+            listener(Changes(servers=frozenset({"ci", "lab"})))
+        await until(pilot, lambda: "● ci ok  ● lab subscribed  ● idle ok " in first_line())
+
+
+async def test_nothing_is_observed_while_the_engine_stands_still(inbox: Shell) -> None:
+    inbox.store.set_server(ServerRecord("ci", "ok", inbox.clock.now))
+    inbox.engine.ways["ci"] = "subscribed"
+    async with inbox.app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: "● ci subscribed" in painted(inbox.app))
+        inbox.engine.crash.set()
+        await until(pilot, lambda: "● ci ok" in painted(inbox.app))
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])

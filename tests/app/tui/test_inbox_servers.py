@@ -43,6 +43,18 @@ async def test_each_server_is_listed_with_its_health_and_its_url(shell: Shell) -
         await until(pilot, lambda: "connection refused" in painted(shell.app))
 
 
+async def test_each_server_is_listed_with_the_way_its_tasks_are_observed(shell: Shell) -> None:
+    for name in ("ci", "lab"):
+        shell.store.set_server(ServerRecord(name, "ok", shell.clock.now))
+    shell.engine.ways.update(ci="subscribed", lab="polling")
+    async with shell.app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: shell.engine.runs == 1)
+        await pilot.press("s")
+        lines = painted(shell.app).splitlines()
+        assert any("ci" in line and "subscribed" in line and "https://ci/mcp" in line for line in lines)
+        assert any("lab" in line and "polling" in line for line in lines)
+
+
 async def test_adding_saves_the_header_as_it_was_written_and_reloads_the_engine(shell: Shell) -> None:
     async with shell.app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: shell.engine.runs == 1)
