@@ -5,7 +5,7 @@ BIN := .venv/bin
 EXTRA ?= dev
 SUITE := build/conformance
 
-.PHONY: demo test conformance peers lint format screenshots clean
+.PHONY: demo test coverage conformance peers lint format screenshots clean
 .DEFAULT_GOAL := demo
 
 # Two environments in one folder: `demo` installs the program, `test` adds the development tools.
@@ -22,6 +22,10 @@ demo: .venv/.demo
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Every branch of mcp_client, by the tests of mcp_client alone.
+coverage: .venv/.dev
+	$(BIN)/python -m pytest -n 2 tests/mcp_client --cov --cov-report=term-missing
 
 $(SUITE)/.installed: tests/conformance/setup tests/conformance/package.json tests/conformance/package-lock.json
 	@tests/conformance/setup $(SUITE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Final, Self
@@ -17,6 +17,7 @@ from mcp_client.jsonrpc import JSONObject, JSONValue
 from mcp_client.limits import Limits
 from mcp_client.listing import Listing
 from mcp_client.sending import OnProgress, Sender
+from mcp_client.stdio import StdioTransport
 from mcp_client.subscription import Subscription, listening
 from mcp_client.tool_headers import mirrored_headers
 from mcp_client.transport import OnMessage, Transport
@@ -100,6 +101,25 @@ class McpClient:
             limits=bounds,
             check_output=check_output,
         )
+
+    @classmethod
+    def stdio(
+        cls,
+        command: str,
+        args: Sequence[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        client_info: Implementation = DEFAULT_CLIENT_INFO,
+        capabilities: ClientCapabilities | None = None,
+        limits: Limits | None = None,
+    ) -> Self:
+        """Return a client for the server that *command* starts; it is started with the first request.
+
+        For a working folder, or to hear what it writes to stderr, give a `StdioTransport` of your own.
+        """
+        bounds = limits or Limits()
+        transport = StdioTransport(command, args, env=env, limits=bounds)
+        return cls(transport, client_info=client_info, capabilities=capabilities, limits=bounds)
 
     async def __aenter__(self) -> Self:
         return self
