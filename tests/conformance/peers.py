@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from conformance.probes import PROBES, Tools, probe
+from conformance.probes import PROBES, Meeting, Tools, probe
 from fakes.peers import free_port, running
 
 from mcp_client import McpClient, StdioTransport
@@ -41,6 +41,10 @@ TS_TOOLS: Final = Tools(
     task=("slow", {"ms": 300}),
     long=("slow", {"ms": 30_000}),
     asks=("ask", {}),
+    steps=("progress", {}),
+    structured=("add", {"a": 1, "b": 2.5}),
+    mirrored=("greet", {"name": "Ada", "region": "eu é"}),
+    announces=("announce", {}),
 )
 FASTMCP_TOOLS: Final = Tools(
     call=("plain_sync", {}),
@@ -48,6 +52,8 @@ FASTMCP_TOOLS: Final = Tools(
     task=("slow", {"steps": 2, "pause": 0.2}),
     long=("slow", {"steps": 30}),
     asks=("ask_two", {}),
+    steps=("plain_sync", {}),
+    structured=("plain_sync", {}),
 )
 EXT_TOOLS: Final = Tools(
     asks_first=("test_tool_with_task", {}),
@@ -83,8 +89,8 @@ def peers(folder: Path) -> Iterator[Peer]:
     script = folder / "ts_server.mjs"  # beside node_modules, or its imports would find nothing
     script.write_bytes(Path(__file__).with_name("ts_server.mjs").read_bytes())
     sdk = f"TypeScript SDK {version(installed / 'server')}"
-    for mode in ("json", "sse"):
-        yield Peer(sdk, f"HTTP, {mode.upper()}", (node, str(script), "http", "PORT", mode), TS_TOOLS)
+    yield Peer(sdk, "HTTP, JSON or SSE", (node, str(script), "http", "PORT", "auto"), TS_TOOLS)
+    yield Peer(sdk, "HTTP, SSE", (node, str(script), "http", "PORT", "sse"), TS_TOOLS)
     yield Peer(sdk, "stdio", (node, str(script), "stdio"), TS_TOOLS)
     yield from legacy(node, installed)
     library = f"fastmcp-tasks {importlib.metadata.version('fastmcp-tasks')}"
@@ -109,7 +115,7 @@ def legacy(node: str, installed: Path) -> Iterator[Peer]:
     everything = installed / "server-everything"
     name, script = f"server-everything {version(everything)}", str(everything / "dist" / "index.js")
     loopback = f"--import={Path(__file__).with_name('loopback.mjs').as_uri()}"
-    yield Peer(name, "HTTP", (node, loopback, script, "streamableHttp"), environment={"PORT": "PORT"})
+    yield Peer(name, "HTTP, SSE", (node, loopback, script, "streamableHttp"), environment={"PORT": "PORT"})
     yield Peer(name, "stdio", (node, script, "stdio"))
     for short, arguments in (("memory", ()), ("filesystem", (str(installed),))):
         server = installed / f"server-{short}"
@@ -133,25 +139,29 @@ def started(peer: Peer, log: Path) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def connected(peer: Peer, folder: Path) -> AsyncIterator[tuple[McpClient, str]]:
-    """Yield a client of *peer* and, over HTTP, its endpoint."""
+async def met(peer: Peer, folder: Path) -> AsyncIterator[Meeting]:
+    """Start a peer and connect to it."""
     if peer.over_http:
         with started(peer, folder / "log") as url:
-            async with McpClient.http(url, headers=peer.headers) as client:
-                yield client, url
+
+            def again(headers: Mapping[str, str]) -> McpClient:
+                return McpClient.http(url, headers=headers)
+
+            async with again(peer.headers) as client:
+                yield Meeting(client, peer.tools, again, peer.secured)
     else:
         transport = StdioTransport(peer.command[0], peer.command[1:], env=peer.environment)
         async with McpClient(transport) as client:
-            yield client, ""
+            yield Meeting(client, peer.tools)
 
 
 async def measure(peer: Peer) -> dict[str, str]:
     """Return a cell for each column."""
     cells = {"server": peer.name, "transport": peer.transport}
     with tempfile.TemporaryDirectory() as folder:
-        async with connected(peer, Path(folder)) as (client, url):
+        async with met(peer, Path(folder)) as meeting:
             for column in PROBES:
-                cells[column] = await probe(column, client, peer.tools, url if peer.secured else None)
+                cells[column] = await probe(column, meeting)
     return cells
 
 

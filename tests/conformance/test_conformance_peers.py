@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conformance import peers
 from conformance.peers import BEGIN, END, PAGE, differences, table
-from conformance.probes import PROBES, Tools, probe
+from conformance.probes import PROBES, Meeting, Tools, probe
 
 from mcp_client import McpClient
 
@@ -48,6 +48,6 @@ def test_the_page_has_a_row_of_every_column_for_each_peer() -> None:
 
 async def test_a_peer_that_fails_a_probe_is_told_of_in_its_cell_not_by_a_traceback() -> None:
     async with McpClient.http("http://127.0.0.1:1/mcp") as client:
-        cell = await probe("list", client, Tools(), None)
+        cell = await probe("list", Meeting(client, Tools()))
     assert cell.startswith("no: TransportError: ")
     assert "|" not in cell
