@@ -39,6 +39,11 @@ class Paths:
         """The program's log."""
         return self.state / "taskinbox.log"
 
+    @property
+    def stderr(self) -> Path:
+        """The folder for what servers that this program starts write to their stderr."""
+        return self.state / "stderr"
+
     def make(self) -> Paths:
         """Make the folders that are missing, readable by nobody else."""
         for folder in (self.config, self.data, self.state):

@@ -64,6 +64,7 @@ async def open_engine(paths: Paths, environ: Mapping[str, str] = os.environ) -> 
         programs=paths.state / "programs",
         servers=ServersFile(paths.servers_file),
         environ=environ,
+        stderr=paths.stderr,
     )
 
 

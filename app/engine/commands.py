@@ -24,10 +24,12 @@ class EngineError(Exception):
     """A command could not be carried out; the message says what happened, to which server, and what to do
     next."""
 
-    def __init__(self, failure: Failure, message: str) -> None:
+    def __init__(self, failure: Failure, message: str, *, stderr: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.failure = failure
         self.message = message
+        self.stderr = stderr
+        """The last lines that a server which was started has written there, where that may say more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,11 +132,13 @@ class InboxEngine:
         token: Callable[[], str] = lambda: secrets.token_hex(6),
         limits: Limits = LIMITS,
         by: str | None = None,
+        stderr: Path | None = None,
     ) -> InboxEngine:
         """Open the store at *database*, make this program known in the folder *programs*, contact nobody.
 
         *token* makes the random part of a call's id. *by* is who answers, in the log; ``None``: the user whom
-        the system knows. Raises `storage.errors.StorageError`.
+        the system knows. *stderr* is the folder for what servers that are started write there; ``None``: it
+        isn't kept. Raises `storage.errors.StorageError`.
         """
         clock = clock or Clock()
         presence = await asyncio.to_thread(Presence.enter, programs)
@@ -148,7 +150,7 @@ class InboxEngine:
         reader = StoreReader.open(database)
         feed = ChangeFeed()
         known = {record.name: record for record in reader.servers()}
-        pool = Servers(servers, environ, store, feed, clock, known, limits=limits)
+        pool = Servers(servers, environ, store, feed, clock, known, limits=limits, stderr=stderr)
         engine = cls(store, reader, presence, pool, feed, clock, token=token, by=by or system_user())
         await engine._calls.recover()
         return engine
@@ -314,10 +316,17 @@ class InboxEngine:
 
     async def test_server(self, server: str) -> ServerReport:
         """Contact a server and say what it is."""
-        found: DiscoverResult = await self._ask(server, lambda client: client.discover(), "asking what it is")
-        await self._servers.learned(server, to_json(found.raw))
-        listing = await self.tools(server) if found.has_tools else ToolListing(())
-        return report(server, found, listing)
+        try:
+            found: DiscoverResult = await self._ask(
+                server, lambda client: client.discover(), "asking what it is"
+            )
+            await self._servers.learned(server, to_json(found.raw))
+            listing = await self.tools(server) if found.has_tools else ToolListing(())
+        except EngineError as error:
+            faults, stderr = self._servers.heard(server)
+            said = " ".join((error.message, *(inert_line(fault, 300) for fault in faults)))
+            raise EngineError(error.failure, said, stderr=stderr) from None
+        return report(server, found, listing, self._servers.heard(server)[0])
 
     async def reload_servers(self) -> None:
         """Read the servers file again."""

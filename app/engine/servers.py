@@ -7,20 +7,19 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Final, TypeVar
 
-from app import __version__
-from app.config import ConfigError, Connection, ServersFile, UnknownServer, connection
+from app.config import ConfigError, ServersFile, UnknownServer, connection
 from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
 from app.engine.commands import EngineError
+from app.engine.opening import Opened, open_server
 from app.engine.problems import describe
-from app.engine.structured import check_output
 from app.text import inert_line
 from mcp_client import (
     AuthRequired,
-    Implementation,
     InvalidRequest,
     LegacyServer,
     Limits,
@@ -34,20 +33,10 @@ from mcp_client import (
 from storage.async_store import AsyncStore
 from storage.records import ServerRecord
 
-IN_FLIGHT: Final = 16
-"""Requests of ours under way at one server; tool calls, which may take minutes, are not counted."""
-CLIENT: Final = Implementation(name="taskinbox", version=__version__)
 LIMITS: Final = Limits(connections=64)
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Open:
-    connection: Connection
-    client: McpClient
-    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
 
 class Servers:
@@ -63,15 +52,18 @@ class Servers:
         known: Mapping[str, ServerRecord],
         *,
         limits: Limits = LIMITS,
+        stderr: Path | None = None,
     ) -> None:
+        """*stderr* is the folder for what servers that are started write there; ``None``: it isn't kept."""
         self._file = file
         self._environ = environ
         self._store = store
         self._feed = feed
         self._clock = clock
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, Opened] = {}
         self._health: dict[str, ServerRecord] = dict(known)
         self._limits = limits
+        self._stderr = stderr
         self.on_recovery: Callable[[str], None] = lambda server: None
         """Told the name of a server that answers again."""
 
@@ -129,6 +121,12 @@ class Servers:
         record = replace(self._record(name), info_json=info_json, checked_at=self._clock.now())
         await self._keep(record)
 
+    def heard(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what a server that was started wrote beside the protocol: the last faults of its stdout, as
+        sentences, and the last lines of its stderr. The words are the server's."""
+        opened = self._open.get(name)
+        return ((), ()) if opened is None else (tuple(opened.faults), opened.last_words())
+
     def stamp(self) -> tuple[int, int] | None:
         """Return what changes when the servers file is written; ``None``: there is none."""
         try:
@@ -148,20 +146,20 @@ class Servers:
     async def reload(self) -> None:
         """Close what the servers file no longer says, or says otherwise. Raises `ConfigError`."""
         entries = self._file.entries()
-        for name in [n for n, opened in self._open.items() if self._is_stale(n, opened, set(entries))]:
-            await self._open.pop(name).client.aclose()
+        stale = [n for n, opened in self._open.items() if self._is_stale(n, opened, set(entries))]
+        await _close([self._open.pop(name) for name in stale])
         for name in [n for n in self._health if n not in entries]:
             del self._health[name]
             await self._store.forget_server(name)
             self._feed.add(server=name)
 
     async def aclose(self) -> None:
-        """Close all connections."""
-        while self._open:
-            _, opened = self._open.popitem()
-            await opened.client.aclose()
+        """Close all connections, and end the servers that were started."""
+        opened = list(self._open.values())
+        self._open.clear()
+        await _close(opened)
 
-    def _is_stale(self, name: str, opened: _Open, names: set[str]) -> bool:
+    def _is_stale(self, name: str, opened: Opened, names: set[str]) -> bool:
         if name not in names:
             return True
         try:
@@ -169,7 +167,7 @@ class Servers:
         except ConfigError:
             return True
 
-    async def _usable(self, name: str) -> _Open:
+    async def _usable(self, name: str) -> Opened:
         try:
             return self._opened(name)
         except EngineError as error:
@@ -182,7 +180,7 @@ class Servers:
                 )
             raise
 
-    def _opened(self, name: str) -> _Open:
+    def _opened(self, name: str) -> Opened:
         if name not in self._open:
             try:
                 wanted = connection(self._file.path, name, self._environ)
@@ -192,14 +190,7 @@ class Servers:
                 raise EngineError("invalid", str(error)) from None
             for warning in wanted.warnings:
                 log.warning("Server %s: %s", name, warning)
-            client = McpClient.http(
-                wanted.url,
-                headers=wanted.headers,
-                client_info=CLIENT,
-                limits=self._limits,
-                check_output=check_output,
-            )
-            self._open[name] = _Open(wanted, client)
+            self._open[name] = open_server(wanted, self._limits, self._stderr)
         return self._open[name]
 
     def _record(self, name: str) -> ServerRecord:
@@ -234,3 +225,8 @@ class Servers:
         self._health[record.name] = record
         await self._store.set_server(record)
         self._feed.add(server=record.name)
+
+
+async def _close(opened: Iterable[Opened]) -> None:
+    """Close all of these at once: ending a server that does not go by itself takes seconds."""
+    await asyncio.gather(*(one.client.aclose() for one in opened))

@@ -56,10 +56,12 @@ def observed(task: DetailedTask, *, by: Literal["poll", "subscription"] = "poll"
     )
 
 
-def report(server: str, found: DiscoverResult, listing: ToolListing) -> ServerReport:
-    """Return what a server says of itself, for a person."""
+def report(
+    server: str, found: DiscoverResult, listing: ToolListing, faults: tuple[str, ...] = ()
+) -> ServerReport:
+    """Return what a server says of itself, for a person; *faults* are those of its output."""
     info = found.server_info
-    warnings = [*found.faults, *listing.warnings]
+    warnings = [*found.faults, *listing.warnings, *faults]
     if not found.has_tasks:
         warnings.append("It does not declare tasks: its tools answer at once, or ask first.")
     return ServerReport(

@@ -13,7 +13,9 @@ import pytest
 from app.config import (
     ConfigError,
     ServersFile,
+    StdioConnection,
     UnknownServer,
+    add_command,
     add_server,
     check_name,
     check_url,
@@ -114,8 +116,15 @@ def test_a_file_that_is_not_utf_8_is_refused(file: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ('{"command": "npx"}', "stdio servers"),
-        ('{"type": "stdio", "url": "x"}', "stdio servers"),
+        ('{"command": 3}', '"command" is not a text'),
+        ('{"command": " "}', '"command" is not a text, or is empty'),
+        ('{"type": "stdio", "url": "x"}', '"command" is not a text'),
+        ('{"command": "x", "args": "-y"}', '"args" are not a list of strings'),
+        ('{"command": "x", "args": [1]}', '"args" are not a list of strings'),
+        ('{"command": "x", "env": []}', '"env" is no object of strings'),
+        ('{"command": "x", "env": {"A": 1}}', '"env" is no object of strings'),
+        ('{"command": "x", "cwd": 1}', '"cwd" is not a text'),
+        ('{"command": "x", "url": "http://x/"}', 'both a "url" and a "command"'),
         ('{"type": "sse", "url": "http://x/"}', "'sse'"),
         ("3", "not an object"),
         ("{}", 'no "url"'),
@@ -271,8 +280,13 @@ def test_the_interface_for_screens_lists_adds_and_removes(file: Path) -> None:
     face.add("a", "http://localhost:1/mcp", {"X": "1"})
     write(file, file.read_text().replace('"mcpServers": {', '"mcpServers": {"s": {"command": "npx"},'))
     assert face.list()[1] == ("a", "http://localhost:1/mcp")
-    assert "stdio" in face.list()[0][1]
+    assert face.list()[0] == ("s", "npx")
+    face.add_command("t", "npx", ["-y", "a b"])
+    assert face.list()[2] == ("t", "npx -y 'a b'")
+    write(file, file.read_text().replace('"npx"', "3"))
+    assert face.list()[0] == ("s", '(its "command" is not a text, or is empty)')
     face.remove("a")
+    face.remove("t")
     assert list(face.entries()) == ["s"]
 
 
@@ -284,3 +298,97 @@ def test_reading_names_loads_nothing_heavy(file: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_server_that_is_started_is_written_as_other_hosts_write_it(file: Path) -> None:
+    assert add_command(file, "files", "npx", ["-y", "some-server"], {"API_KEY": "${API_KEY}"}, "/srv") == ()
+    assert json.loads(file.read_text())["mcpServers"]["files"] == {
+        "command": "npx",
+        "args": ["-y", "some-server"],
+        "env": {"API_KEY": "${API_KEY}"},
+        "cwd": "/srv",
+    }
+    add_command(file, "files", "npx")
+    assert json.loads(file.read_text())["mcpServers"]["files"] == {"command": "npx"}
+
+
+def test_variables_of_a_command_expand_when_it_is_started(file: Path) -> None:
+    add_command(file, "a", "${BIN:-npx}", ["--dir", "${DIR}"], {"T": "${TOKEN}"}, "${DIR}/x")
+    made = connection(file, "a", {"DIR": "/d", "TOKEN": "s3cret"})
+    assert made == StdioConnection("a", "npx", ("--dir", "/d"), {"T": "s3cret"}, Path("/d/x"))
+    assert "s3cret" not in repr(made)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"command": "${X}"}, "Server a: the command needs the variable X"),
+        ({"command": "x", "args": ["b", "${X}"]}, "Server a: the argument 2 needs the variable X"),
+        ({"command": "x", "env": {"B": "${X}"}}, "Server a: the variable B needs the variable X"),
+        ({"command": "x", "cwd": "${X}"}, "Server a: the cwd needs the variable X"),
+        ({"command": "x", "cwd": "here"}, "must be an absolute path"),
+        ({"command": "x", "args": ["\0"]}, "The arguments can't hold a null character"),
+        ({"command": "x\0"}, "The command can't hold a null character"),
+        ({"command": "x", "env": {"": "1"}}, "can't be a variable of the environment"),
+        ({"command": "x", "env": {"A=B": "1"}}, "can't be a variable of the environment"),
+        ({"command": "x", "env": {"A": "\0"}}, "can't be a variable of the environment"),
+        ({"command": "x", "args": ["${"]}, "Server a: the argument 1 holds a"),
+    ],
+)
+def test_a_command_that_cannot_be_used_names_the_entry_and_the_field(
+    file: Path, entry: dict[str, object], said: str
+) -> None:
+    write(file, json.dumps({"mcpServers": {"a": entry}}))
+    with pytest.raises(ConfigError) as caught:
+        connection(file, "a", {})
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("Server a")
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "env", "cwd"),
+    [
+        ("", [], {}, None),
+        ("x", ["${"], {}, None),
+        ("${1}", [], {}, None),
+        ("x", [], {"A": "${"}, None),
+        ("x", [], {"A=": "1"}, None),
+        ("x", [], {}, "relative"),
+        ("x", [], {}, "${"),
+    ],
+)
+def test_a_command_that_would_be_refused_later_is_not_written(
+    file: Path, command: str, args: list[str], env: dict[str, str], cwd: str | None
+) -> None:
+    with pytest.raises(ConfigError):
+        add_command(file, "a", command, args, env, cwd)
+    assert not file.exists()
+
+
+def test_a_secret_in_clear_is_warned_of_and_not_repeated(file: Path) -> None:
+    env = {"API_KEY": "abc", "GITHUB_TOKEN": "def", "MONKEY": "x", "PASSWORD": "${PW}", "KEYBOARD": "y"}
+    warnings = add_command(file, "a", "x", env=env)
+    assert [warning.split()[0] for warning in warnings] == ["API_KEY", "GITHUB_TOKEN"]
+    assert connection(file, "a", {"PW": "p"}).warnings == warnings
+
+
+def test_an_entry_that_becomes_one_of_the_other_kind_keeps_nothing_of_the_first(file: Path) -> None:
+    write(
+        file, '{"mcpServers": {"a": {"type": "http", "url": "http://x/", "note": 1}, "b": {"type": "http"}}}'
+    )
+    add_command(file, "a", "npx")
+    add_command(file, "b", "npx")
+    assert json.loads(file.read_text())["mcpServers"] == {"a": {"command": "npx"}, "b": {"command": "npx"}}
+    add_server(file, "a", "http://y/")
+    assert json.loads(file.read_text())["mcpServers"]["a"] == {"url": "http://y/"}
+
+
+def test_a_type_decides_where_an_entry_has_both(file: Path) -> None:
+    both = '"url": "http://x/", "command": "npx"'
+    found = servers(
+        write(
+            file,
+            f'{{"mcpServers": {{"a": {{"type": "stdio", {both}}}, "b": {{"type": "http", {both}}}}}}}',
+        )
+    )
+    assert (found["a"].target, found["b"].target) == ("npx", "http://x/")

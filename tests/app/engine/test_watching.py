@@ -15,7 +15,7 @@ from fakes.task_script import APPROVE, TaskScript, handle, task
 from app.config import ServersFile
 from app.engine import reconcile as rules
 from app.engine.commands import Changes, EngineError
-from app.engine.servers import IN_FLIGHT
+from app.engine.opening import IN_FLIGHT
 from storage.records import NewTask, TaskKey, TaskState
 
 KEY = TaskKey("ci", "t1")
