@@ -203,7 +203,8 @@ class Subscription:
             self._faults[fault] = None
 
     def _end(self, ending: Ending) -> None:
-        self.ending = ending
+        """Let it end in this way, unless it has ended before."""
+        self.ending = self.ending or ending
         self._backlog.wake()
 
     async def _read(self, transport: Transport, request: Outgoing, clock: Callable[[], float]) -> None:
@@ -220,12 +221,10 @@ class Subscription:
         except McpError as error:
             if not self._acknowledged.is_set():
                 raise
-            if self.ending is None:
-                said = str(error) if isinstance(error, ServerError) else error.message
-                self._end(Ending("dropped", said))
-        finally:
-            if self.ending is None:  # or whoever iterates would wait for ever
-                self._end(Ending("dropped", "The stream ended without a word."))
+            said = str(error) if isinstance(error, ServerError) else error.message
+            self._end(Ending("dropped", said))
+        finally:  # whatever happens, or whoever iterates would wait for ever
+            self._end(Ending("dropped", "The stream ended without a word."))
         if not self._acknowledged.is_set():
             raise ProtocolError("The server ended the subscription without acknowledging it.")
 
@@ -251,11 +250,11 @@ class _Backlog:
 
     def take(self) -> SubscriptionEvent | None:
         """Return what has waited longest; ``None``: nothing waits."""
-        for task_id, (event, weight) in self._waiting.items():
-            del self._waiting[task_id]
-            self._weight -= weight
-            return event
-        return None
+        if not self._waiting:
+            return None
+        event, weight = self._waiting.pop(next(iter(self._waiting)))
+        self._weight -= weight
+        return event
 
     async def wait(self) -> None:
         """Return when there may be something, or the end."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -344,6 +345,40 @@ async def test_changed_tools_are_told_only_where_that_was_agreed(
         assert subscription.tools_changed is (asked and agreed)
         assert bool(subscription.faults) is not (asked and agreed)
         assert server.received[-1].params["notifications"].get("toolsListChanged", False) is asked
+
+
+async def test_tools_may_be_listened_for_without_any_task(server: ScriptedServer, client: McpClient) -> None:
+    changed = said("notifications/tools/list_changed")
+    server.queue(stream(ack_with({"toolsListChanged": True}), changed, finished()))
+    async with client.listen([], tools_changed=True) as subscription:
+        assert [brief(item) async for item in subscription] == ["tools"]
+    assert server.received[0].params["notifications"] == {"toolsListChanged": True}
+
+
+async def test_a_compressed_stream_tells_each_event_as_it_comes(
+    server: ScriptedServer, client: McpClient
+) -> None:
+    heard_one = asyncio.Event()
+
+    async def compressed(exchange: Exchange) -> None:
+        pack = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+        headers = {"Connection": "close", "Content-Encoding": "gzip"}
+        await exchange.send(head(200, "text/event-stream", headers))
+        for item in (ack(), told(task("t1"))):
+            data = pack.compress(event(item(exchange.request)))
+            await exchange.send(data + pack.flush(zlib.Z_SYNC_FLUSH))
+        await heard_one.wait()
+        await exchange.send(pack.compress(event(finished()(exchange.request))) + pack.flush())
+        exchange.writer.close()
+
+    server.queue(compressed)
+    async with client.listen(["t1"]) as subscription:
+        events = []
+        async for item in subscription:
+            events.append(brief(item))
+            heard_one.set()
+    assert events == ["t1 working"]
+    assert subscription.ending == Ending("finished")
 
 
 REFUSALS: dict[str, tuple[Reply, type[McpError], str]] = {

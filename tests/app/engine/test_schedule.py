@@ -64,3 +64,32 @@ def test_a_backoff_is_never_shorter_than_the_floor_nor_longer_than_its_bound(
 
 def test_a_lost_task_is_looked_at_a_few_times_more_and_then_left() -> None:
     assert [schedule.after_loss(n, 0.5) for n in range(4)] == [30, 120, 600, None]
+
+
+@pytest.mark.parametrize(
+    ("interval", "seconds"),
+    [(None, 60), (1_000, 60), (5_999, 60), (10_000, 100), (29_000, 290), (60_000, 300), (10**12, 300)],
+)
+def test_a_task_that_a_stream_tells_of_is_looked_at_seldom_and_still_looked_at(
+    interval: int | None, seconds: float
+) -> None:
+    assert schedule.safety_look(interval, 0.5) == pytest.approx(seconds)
+    assert schedule.safety_look(interval, 0.0) == pytest.approx(0.9 * seconds)
+    assert schedule.safety_look(interval, 1.0) == pytest.approx(1.1 * seconds)
+
+
+@pytest.mark.parametrize(("interval", "most"), [(None, 5), (1, 0.5), (15_000, 15), (10**12, 300)])
+def test_a_task_whose_stream_ended_is_looked_at_within_one_interval(
+    interval: int | None, most: float
+) -> None:
+    assert schedule.fall_back(interval, 0.0) == 0
+    assert schedule.fall_back(interval, 1.0) == most
+
+
+def test_a_stream_that_ends_soon_is_opened_again_after_a_pause_that_grows_to_a_minute() -> None:
+    assert [schedule.listen_again(number, 0.5) for number in (1, 2, 3, 7, 1_000)] == [1, 2, 4, 60, 60]
+    assert schedule.listen_again(1, 0.0) == 0.75
+
+
+def test_a_server_that_refused_is_asked_again_after_ten_minutes() -> None:
+    assert schedule.after_refusal(0.5) == 600
