@@ -137,7 +137,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         else:
             how = f"was ended by {_signal_name(-code)}"
         said = next((line.strip() for line in reversed(self.stderr_tail().splitlines()) if line.strip()), "")
-        last = f" It last said: “{said[:_SAID]}{'…' if len(said) > _SAID else ''}”" if said else ""
+        last = f" It last said: “{said[:_SAID]}{'…' if len(said) > _SAID else ''}”." if said else ""
         return f"The server's process ({Path(self._command).name}) {how}.{last}"
 
     async def end(self) -> None:

@@ -53,6 +53,11 @@ class StoreReader:
         """Close the connection."""
         self._connection.close()
 
+    def version(self) -> int:
+        """Return the number of the last migration that the database has."""
+        found: int = self._connection.value("SELECT max(number) FROM migrations")
+        return found
+
     def counts(self) -> dict[Section, int]:
         """Return how many tasks each section holds (every section is there)."""
         found: dict[Section, int] = dict(

@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "cancel": "tasks:cancel",
     "demo": "demo:demo",
     "demo-server": "demo:demo_server",
+    "doctor": "doctor:doctor",
     "forget": "tasks:forget",
     "list": "tasks:list_",
     "locate": "tasks:locate",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from typing import Final
+
 import click
 
 from app.cli.exits import usage
 from app.cli.output import data, json_line, json_lines, table, words
 from app.cli.parts import Parts, run_async
 from app.cli.tasks import json_option
-from app.engine.commands import ServerReport, ToolListing
+from app.config import ServerEntry
+from app.engine.commands import EngineError, ServerReport, ToolListing
 from app.text import inert_line
+
+_COMMAND: Final = "taskinbox.is-command"
 
 
 @click.group()
@@ -17,7 +23,15 @@ def servers() -> None:
     """Add, list, test and remove servers."""
 
 
-@servers.command()
+class _Add(click.Command):
+    """Knows whether ``--`` was given, which click itself forgets: behind it stands a command, not a URL."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_COMMAND] = "--" in args
+        return super().parse_args(ctx, args)
+
+
+@servers.command(cls=_Add)
 @click.argument("name")
 @click.argument("address", nargs=-1, required=True, metavar="URL | -- COMMAND ARG…")
 @click.option(
@@ -27,37 +41,105 @@ def servers() -> None:
     metavar="'NAME: VALUE'",
     help="Send this header; ${VAR} in it is read from the environment at each connection. Repeatable.",
 )
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Start the command with this variable; ${VAR} in it is read from our environment. Repeatable.",
+)
+@click.option("--cwd", metavar="DIR", help="Start the command in this folder.")
 @click.option("--force", is_flag=True, help="Replace another entry of that name.")
 @json_option
-@click.pass_obj
+@click.pass_context
 def add(
-    parts: Parts, name: str, address: tuple[str, ...], headers: tuple[str, ...], force: bool, as_json: bool
+    ctx: click.Context,
+    name: str,
+    address: tuple[str, ...],
+    headers: tuple[str, ...],
+    variables: tuple[str, ...],
+    cwd: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Save a server under NAME; nobody is contacted."""
-    from app.config import add_server
+    """Save a server under NAME: the URL of one that runs, or, behind --, a command that starts it. Nobody is
+    contacted, and nothing is started."""
+    from app.config import add_command, add_server
 
-    url = address[0]
-    if len(address) > 1 or "://" not in url:
-        raise usage(
-            "Servers that are started with a command are not supported yet; "
-            "give the URL of a Streamable HTTP server, beginning with http:// or https://."
-        )
-    given = dict(_header(text) for text in headers)
+    parts: Parts = ctx.obj
+    new = _entry(name, address, headers, variables, cwd, is_command=ctx.meta[_COMMAND])
     old = parts.entries().get(name)
-    is_there = old is not None and old.problem is None and (old.url, dict(old.headers)) == (url, given)
-    if old is not None and not is_there and not force:
-        other = inert_line(old.url) if old.url is not None else "an entry without a URL"
-        differs = " with other headers" if old.url == url else ""
-        raise usage(f"Server {name} is there already: {other}{differs}. --force replaces it.")
-    if not is_there:
-        for warning in add_server(parts.paths.servers_file, name, url, given):
+    if old is not None and old != new and not force:
+        raise usage(_is_taken(old, new))
+    if old != new:
+        file = parts.paths.servers_file
+        if new.command is None:
+            warnings = add_server(file, name, new.url or "", new.headers)
+        else:
+            warnings = add_command(file, name, new.command, new.args, new.env, new.cwd)
+        for warning in (*warnings, *_relative(new)):
             words(f"warning: {warning}")
     if as_json:
-        from app.cli.shapes import to_json
+        from app.cli.shapes import entry_shape, to_json
 
-        json_line(to_json({"name": name, "url": url, "headers": sorted(given)}))
-    verb = "is already there" if is_there else "added" if old is None else "replaced"
-    words(f"Server {name} {verb}; `taskinbox servers test {name}` contacts it.")
+        json_line(to_json({"name": name, **entry_shape(new)}))
+    verb = "is already there" if old == new else "added" if old is None else "replaced"
+    contacts = "contacts" if new.command is None else "starts"
+    words(f"Server {name} {verb}; `taskinbox servers test {name}` {contacts} it.")
+
+
+def _entry(
+    name: str,
+    address: tuple[str, ...],
+    headers: tuple[str, ...],
+    variables: tuple[str, ...],
+    cwd: str | None,
+    *,
+    is_command: bool,
+) -> ServerEntry:
+    """Return what was said as an entry; raises `CommandError`, usage, for what fits no kind of server."""
+    if not is_command or (len(address) == 1 and address[0].lower().startswith(("http://", "https://"))):
+        if len(address) > 1 or "://" not in address[0]:
+            raise usage(
+                "A URL begins with http:// or https://; a command that starts a server stands behind --, "
+                f"as in `taskinbox servers add {inert_line(name)} -- npx -y some-server`."
+            )
+        if variables or cwd is not None:
+            raise usage("--env and --cwd are for servers that are started with a command.")
+        return ServerEntry(name, address[0], dict(_header(text) for text in headers))
+    if headers:
+        raise usage("--header is for servers that have a URL; a command gets what it needs with --env.")
+    command, *args = address
+    folder = None if cwd is None else cwd if "${" in cwd else os.path.abspath(cwd)
+    if os.sep in command and "${" not in command:
+        command = os.path.abspath(os.path.join(folder or "", os.path.expanduser(command)))
+    env = dict(_variable(text) for text in variables)
+    return ServerEntry(name, command=command, args=tuple(args), env=env, cwd=folder)
+
+
+def _is_taken(old: ServerEntry, new: ServerEntry) -> str:
+    other = inert_line(old.target) if old.target is not None else "an entry without a URL"
+    what = "headers" if old.command is None else "variables or another folder"
+    differs = f" with other {what}" if old.target is not None and old.target == new.target else ""
+    return f"Server {old.name} is there already: {other}{differs}. --force replaces it."
+
+
+def _relative(entry: ServerEntry) -> list[str]:
+    """Return a warning for each argument that names a file only as seen from the folder we are in now."""
+    if entry.cwd is not None:
+        return []
+    return [
+        f"{inert_line(arg)} is found only by programs that run in this folder: give its full path, or --cwd."
+        for arg in entry.args
+        if not os.path.isabs(arg) and os.path.isfile(arg)
+    ]
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise usage("--env: write it as NAME=VALUE.")  # not repeated: it may hold a secret
+    return name, value
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -78,15 +160,15 @@ def list_servers(parts: Parts, as_json: bool) -> None:
     if as_json:
         from app.cli.shapes import server_shape
 
-        json_lines([server_shape(e.name, e.url, e.problem, seen.get(e.name)) for e in entries.values()])
+        json_lines([server_shape(entry, seen.get(entry.name)) for entry in entries.values()])
     elif entries:
         rows = []
         for entry in entries.values():
             record = seen.get(entry.name)
             state = record.state if record else "unknown"
             about = entry.problem or (record.message if record and record.state != "ok" else None) or ""
-            rows.append((entry.name, "unusable" if entry.problem else state, entry.url or "-", about))
-        table(("NAME", "STATE", "URL", "ABOUT"), rows)
+            rows.append((entry.name, "unusable" if entry.problem else state, entry.target or "-", about))
+        table(("NAME", "STATE", "URL OR COMMAND", "ABOUT"), rows)
     else:
         words("No servers yet: `taskinbox servers add NAME URL` adds one, `taskinbox demo` brings its own.")
 
@@ -107,13 +189,18 @@ def remove(parts: Parts, name: str) -> None:
 @json_option
 @click.pass_obj
 def test(parts: Parts, name: str, as_json: bool) -> None:
-    """Contact a server and say what it is."""
+    """Contact a server, or start it, and say what it is."""
 
     async def work() -> ServerReport:
         async with parts.engine() as engine:
             return await engine.test_server(name)
 
-    report = run_async(work())
+    try:
+        report = run_async(work())
+    except EngineError as error:
+        for line in error.stderr:
+            words(f"stderr| {inert_line(line)}")
+        raise
     for warning in report.warnings:
         words(f"warning: {inert_line(warning)}")
     if as_json:

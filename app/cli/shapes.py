@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from simplejson import RawJSON, dumps, loads
 
+from app.config import ServerEntry
 from app.engine.commands import CallOutcome, Delivery, ServerReport, ToolInfo
 from storage.records import EventRecord, QuestionRecord, ServerRecord, TaskRecord, TaskRow
 
@@ -207,14 +208,21 @@ def tool_shape(tool: ToolInfo) -> dict[str, Any]:
     }
 
 
-def server_shape(
-    name: str, url: str | None, problem: str | None, seen: ServerRecord | None
-) -> dict[str, Any]:
+def entry_shape(entry: ServerEntry) -> dict[str, Any]:
+    """Return where a server is, or how it is started: of headers and variables the names alone."""
+    if entry.command is None:
+        return {"url": entry.url, "headers": sorted(entry.headers)}
+    return {"command": entry.command, "args": entry.args, "env": sorted(entry.env), "cwd": entry.cwd}
+
+
+def server_shape(entry: ServerEntry, seen: ServerRecord | None) -> dict[str, Any]:
     """Return an entry of the servers file with what was last seen of it."""
     return {
-        "name": name,
-        "url": url,
-        "problem": problem,
+        "name": entry.name,
+        "url": entry.url,
+        "command": entry.command,
+        "args": entry.args,
+        "problem": entry.problem,
         "state": seen.state if seen else "unknown",
         "message": seen.message if seen else None,
         "since": moment(seen.since) if seen else None,

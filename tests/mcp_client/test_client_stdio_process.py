@@ -184,7 +184,7 @@ async def test_requests_in_flight_fail_when_the_process_exits_and_say_how() -> N
         assert isinstance(error, TransportError)
         assert error.may_have_reached
         assert error.message == (
-            "The server's process (python) ended with exit code 7. It last said: “ValueError: no such file”"
+            "The server's process (python) ended with exit code 7. It last said: “ValueError: no such file”."
         ).replace("(python)", f"({Path(sys.executable).name})")
 
 
