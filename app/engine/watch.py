@@ -52,6 +52,8 @@ class Watch:
         self._has_fallen_back = False
         self._told: tuple[Observed, int] | None = None
         """The newest snapshot that a stream brought and that is not taken in yet, and when it came."""
+        self._may_take_at = float("-inf")
+        """What is told is stored no more often than a task is looked at, however often it is told."""
         self._has_stream = False
         self._is_followed = False
         """The task was seen since its stream opened, so that the stream can't have missed anything."""
@@ -103,6 +105,7 @@ class Watch:
             await self._clock.wait(self._woken, self.first_pause)
         while True:
             self._is_asked = self._is_stale = self._has_fallen_back = False
+            self._told = None  # the look shows what is newer
             has_stream = self._has_stream
             look = await self._observer.look(self.key)
             stored = self._reader.task(self.key)
@@ -123,30 +126,43 @@ class Watch:
         due = began + pause
         while True:
             self._woken.clear()
-            if self._told is not None:
-                (seen, received), self._told = self._told, None
-                if not await self._observer.take_told(self.key, seen, received, self._newest):
-                    self._is_stale = True
-                    continue
-                stored = self._reader.task(self.key)
-                if stored is None or stored.state.tracking in ("ended", "stopped"):
-                    return True
-                if _owes_cancel(stored.state):
-                    return False
-                self._is_followed = self._has_stream
-                self._newest = seen.last_updated_at
-                self._failures = 0
-                if self._quick is None:
-                    due = self._clock.elapsed() + self._next(stored.state.poll_interval_ms)
+            now = self._clock.elapsed()
+            if self._told is not None and now >= self._may_take_at:
+                state = await self._take_told()
+                if state is not None:
+                    if state.tracking in ("ended", "stopped"):
+                        return True
+                    if _owes_cancel(state):
+                        return False
+                    if self._quick is None:
+                        due = self._clock.elapsed() + self._next(state.poll_interval_ms)
                 continue
             if self._is_asked:
                 if self._quick == 0:
                     await self._clock.wait(asyncio.Event(), self._next(None))
                 return False
             due = min(due, self._brought_forward(began))
-            left = due - self._clock.elapsed()
-            if left <= 0 or not await self._clock.wait(self._woken, left):
+            if now >= due:
                 return False
+            next_step = due if self._told is None else min(due, self._may_take_at)
+            if not await self._clock.wait(self._woken, next_step - now) and self._told is None:
+                return False
+
+    async def _take_told(self) -> TaskState | None:
+        """Take in the newest snapshot that was told; ``None``: it can't be used, and a look is due soon."""
+        assert self._told is not None
+        (seen, received), self._told = self._told, None
+        self._may_take_at = self._clock.elapsed() + schedule.FLOOR_MS / 1000
+        stored = None
+        if await self._observer.take_told(self.key, seen, received, self._newest):
+            stored = self._reader.task(self.key)
+        if stored is None:
+            self._is_stale = True  # or it was forgotten, which the look finds out, too
+            return None
+        self._is_followed = self._has_stream
+        self._newest = seen.last_updated_at
+        self._failures = 0
+        return stored.state
 
     def _brought_forward(self, began: float) -> float:
         """Return when to look for other reasons than that the pause is over; for ever: there are none."""

@@ -573,6 +573,19 @@ async def test_a_flood_of_snapshots_that_can_not_be_read_is_no_flood_of_looks(
         assert watched.task(KEY).section == "running"
 
 
+async def test_a_flood_of_snapshots_is_no_flood_of_writes(watched: Inbox, server: ListeningScript) -> None:
+    async with Running(watched.engine):
+        await subscribed(watched, server, looks=3)
+        looks, began = looks_at(server, "t1"), time.monotonic()
+        for number in range(500):
+            await server.tell("t1", statusMessage=f"step {number}")
+            await asyncio.sleep(0)
+        await watched.until(lambda: watched.task(KEY).state.status_message == "step 499")
+        seconds = (time.monotonic() - began) * FASTER
+        assert watched.facts(KEY).count("progressed") <= seconds / 0.5 + 2
+        assert looks_at(server, "t1") == looks
+
+
 async def test_a_fault_of_this_program_in_listening_leaves_the_tasks_polled(
     watched: Inbox, server: ListeningScript, monkeypatch: pytest.MonkeyPatch
 ) -> None:
