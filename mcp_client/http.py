@@ -200,18 +200,13 @@ class HttpTransport:
 
     def _place(self) -> str:
         """Name the server in a message: host and port, and nothing that could be a secret."""
-        try:
-            url = httpx.URL(self.url)
-        except (httpx.InvalidURL, ValueError):
-            return "The server"
+        url = _endpoint(self.url)
         host = f"[{url.host}]" if ":" in url.host else url.host
-        return f"{host}:{url.port}" if url.port is not None else host or "The server"
+        return f"{host}:{url.port}" if url.port is not None else host
 
     def _failure(self, error: Exception, attempt: _Attempt) -> TransportError:
         reached = attempt.written and not isinstance(error, httpx.ProxyError)
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, ssl.SSLError):
-            cause = cause.__cause__ or cause.__context__
+        behind = next((one for one in _causes(error) if isinstance(one, ssl.SSLError)), error)
         if isinstance(error, httpx.ReadTimeout):
             what = f"has been silent for {self.limits.idle_seconds:g} s"
         elif isinstance(error, httpx.TimeoutException):
@@ -220,7 +215,7 @@ class HttpTransport:
             what = "gave no complete reply"
         else:
             what = "can't be reached"
-        why = str(cause or error).strip().rstrip(".")
+        why = str(behind).strip().rstrip(".")
         return TransportError(
             f"{self._place()} {what}{f' ({why[:200]})' if why else ''}.", may_have_reached=reached
         )
@@ -230,6 +225,16 @@ class HttpTransport:
 def _trust() -> ssl.SSLContext:
     """Return what decides whom to trust, shared: reading the certificates takes tens of milliseconds."""
     return httpx.create_ssl_context()
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield what is behind *error*, each once: whoever raises may have closed the chain to a ring."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        yield found
+        found = found.__cause__ or found.__context__
 
 
 def _endpoint(text: str) -> httpx.URL:

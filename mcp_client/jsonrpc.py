@@ -7,6 +7,7 @@ Page: basic/index (Messages).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -124,13 +125,8 @@ def _reason(error: Exception) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> JSONObject:
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ProtocolError(
-                    f"The reply repeats the key {quoted(key)} in one object.", field=key[:_QUOTED]
-                )
-            seen.add(key)
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ProtocolError(f"The reply repeats the key {quoted(key)} in one object.", field=key[:_QUOTED])
     return found
 
 

@@ -78,11 +78,8 @@ class Sender:
         await self.ready()
         try:
             return await self._sent(method, params, timeout, on_notification, on_progress, headers)
-        except ServerError as error:
-            if not self.can_retry(error):
-                raise await self.judged(error, method) from error
-        except TransportError as error:
-            raise await self.judged(error, method) from error
+        except (ServerError, TransportError) as error:
+            await self.check(error, method)
         return await self._sent(method, params, timeout, on_notification, on_progress, headers)
 
     async def ready(self) -> None:
@@ -94,10 +91,7 @@ class Sender:
         if peer is None:
             return
         async with self._probing:
-            if peer != self._peer:
-                self._legacy = None
-                self._legacy = await self._probe()
-                self._peer = peer
+            await self._meet(peer)
         if self._legacy is not None:
             raise self._legacy
 
@@ -140,16 +134,25 @@ class Sender:
             self._version = common
         return common is not None
 
-    async def judged(self, error: McpError, method: str) -> McpError:
-        """Return *error*, or the `LegacyServer` that is behind it."""
+    async def check(self, error: ServerError | TransportError, method: str) -> None:
+        """Return where the request is worth sending once more; else raise *error*, or the `LegacyServer`
+        that is behind it."""
+        if isinstance(error, ServerError) and self.can_retry(error):
+            return
+        legacy = await self._legacy_behind(error, method)
+        if legacy is None:
+            raise error
+        raise legacy from error
+
+    async def _legacy_behind(self, error: ServerError | TransportError, method: str) -> LegacyServer | None:
         if isinstance(error, ServerError) and error.supported is not None:
-            return _behind(error.supported) or error
+            return _behind(error.supported)
         if self._peer is not None or not _looks_legacy(error, method):
-            return error
+            return None
         if self._legacy is None:
             async with self._probing:
                 self._legacy = self._legacy or await self._handshake()
-        return self._legacy or error
+        return self._legacy
 
     async def _sent(
         self,
@@ -169,6 +172,13 @@ class Sender:
         if self._peer is None:
             self._legacy = None  # over HTTP a server may be replaced by a newer one at any time
         return result
+
+    async def _meet(self, peer: int) -> None:
+        if peer == self._peer:
+            return
+        self._legacy = None
+        self._legacy = await self._probe()
+        self._peer = peer
 
     async def _probe(self) -> LegacyServer | None:
         """Ask a new peer what it speaks (basic/transports/stdio, "Backward Compatibility")."""
@@ -224,7 +234,7 @@ def _behind(supported: tuple[str, ...]) -> LegacyServer | None:
     return LegacyServer(max(known)) if known and max(known) < PROTOCOL_VERSION else None
 
 
-def _looks_legacy(error: McpError, method: str) -> bool:
+def _looks_legacy(error: ServerError | TransportError, method: str) -> bool:
     """Say whether an old server may refuse in this way over HTTP.
 
     With 400 and no error that a server of this revision sends; one that keeps no sessions, by not knowing
@@ -232,7 +242,7 @@ def _looks_legacy(error: McpError, method: str) -> bool:
     """
     if isinstance(error, ServerError):
         return error.is_legacy or (method == "server/discover" and error.is_method_not_found)
-    return isinstance(error, TransportError) and error.status == 400
+    return error.status == 400
 
 
 def _progress_listener(token: str, on_progress: OnProgress) -> OnMessage:

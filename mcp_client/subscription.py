@@ -287,12 +287,9 @@ async def listening(
     try:
         try:
             subscription, reader = await _opened(sender, params, asked, tools_changed, clock)
-        except ServerError as error:
-            if not sender.can_retry(error):
-                raise await sender.judged(error, LISTEN) from error
+        except (ServerError, TransportError) as error:
+            await sender.check(error, LISTEN)
             subscription, reader = await _opened(sender, params, asked, tools_changed, clock)
-        except TransportError as error:
-            raise await sender.judged(error, LISTEN) from error
         yield subscription
     finally:
         if reader is not None:
