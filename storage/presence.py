@@ -97,6 +97,11 @@ class Presence:
         finally:
             os.close(descriptor)
 
+    def has_others(self) -> bool:
+        """Say whether another program is alive. Raises `StorageError` where that can't be found out."""
+        others = {path.stem for path in self._folder.glob("*.lock")} - {self.owner}
+        return any(not self.is_dead(other) for other in others)
+
     def close(self) -> None:
         """Leave: from now on the others take this program for dead."""
         if self._descriptor is not None:

@@ -34,11 +34,10 @@ from app.engine.outputs import Outputs
 from app.engine.problems import describe, engine_error, unknown_task
 from app.engine.runner import Runner
 from app.engine.servers import LIMITS, Servers
-from app.engine.sight import observed, report
+from app.engine.sight import observed, report, with_words
 from app.engine.watcher import Look, Observer
 from app.text import inert_line
 from mcp_client import (
-    DiscoverResult,
     Limits,
     McpClient,
     McpError,
@@ -150,7 +149,17 @@ class InboxEngine:
         reader = StoreReader.open(database)
         feed = ChangeFeed()
         known = {record.name: record for record in reader.servers()}
-        pool = Servers(servers, environ, store, feed, clock, known, limits=limits, stderr=stderr)
+        pool = Servers(
+            servers,
+            environ,
+            store,
+            feed,
+            clock,
+            known,
+            limits=limits,
+            stderr=stderr,
+            has_others=presence.has_others,
+        )
         engine = cls(store, reader, presence, pool, feed, clock, token=token, by=by or system_user())
         await engine._calls.recover()
         return engine
@@ -317,15 +326,11 @@ class InboxEngine:
     async def test_server(self, server: str) -> ServerReport:
         """Contact a server and say what it is."""
         try:
-            found: DiscoverResult = await self._ask(
-                server, lambda client: client.discover(), "asking what it is"
-            )
+            found = await self._ask(server, lambda client: client.discover(), "asking what it is")
             await self._servers.learned(server, to_json(found.raw))
             listing = await self.tools(server) if found.has_tools else ToolListing(())
         except EngineError as error:
-            faults, stderr = self._servers.heard(server)
-            said = " ".join((error.message, *(inert_line(fault, 300) for fault in faults)))
-            raise EngineError(error.failure, said, stderr=stderr) from None
+            raise with_words(error, *self._servers.heard(server)) from None
         return report(server, found, listing, self._servers.heard(server)[0])
 
     async def reload_servers(self) -> None:

@@ -53,8 +53,12 @@ class Servers:
         *,
         limits: Limits = LIMITS,
         stderr: Path | None = None,
+        has_others: Callable[[], bool] = lambda: False,
     ) -> None:
-        """*stderr* is the folder for what servers that are started write there; ``None``: it isn't kept."""
+        """*stderr* is the folder for what servers that are started write there; ``None``: it isn't kept.
+
+        *has_others* says whether another program works on the same inbox.
+        """
         self._file = file
         self._environ = environ
         self._store = store
@@ -64,6 +68,7 @@ class Servers:
         self._health: dict[str, ServerRecord] = dict(known)
         self._limits = limits
         self._stderr = stderr
+        self._has_others = has_others
         self.on_recovery: Callable[[str], None] = lambda server: None
         """Told the name of a server that answers again."""
 
@@ -126,6 +131,12 @@ class Servers:
         sentences, and the last lines of its stderr. The words are the server's."""
         opened = self._open.get(name)
         return ((), ()) if opened is None else (tuple(opened.faults), opened.last_words())
+
+    def may_run_elsewhere(self, name: str) -> bool:
+        """Say whether another program may have a process of the same server, which knows what ours does not:
+        each program starts its own, and many servers keep their tasks in memory."""
+        opened = self._open.get(name)
+        return opened is not None and opened.process is not None and self._has_others()
 
     def stamp(self) -> tuple[int, int] | None:
         """Return what changes when the servers file is written; ``None``: there is none."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from app.engine.commands import ServerReport, ToolListing
+from app.engine.commands import EngineError, ServerReport, ToolListing
 from app.engine.observed import Asked, Observed, asked, to_json
+from app.text import inert_line
 from mcp_client import (
     CompletedTask,
     DetailedTask,
@@ -73,3 +74,9 @@ def report(
         instructions=found.instructions,
         warnings=tuple(warnings),
     )
+
+
+def with_words(error: EngineError, faults: Iterable[str], stderr: tuple[str, ...]) -> EngineError:
+    """Return *error* with what a server that was started wrote beside the protocol."""
+    said = " ".join((error.message, *(inert_line(fault, 300) for fault in faults)))
+    return EngineError(error.failure, said, stderr=stderr)

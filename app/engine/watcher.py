@@ -75,6 +75,8 @@ class Observer:
             try:
                 task = await self._servers.request(key.server, lambda client: client.get_task(key.id))
             except ServerError as error:
+                if error.is_invalid_params and self._servers.may_run_elsewhere(key.server):
+                    return await self._failed(key, _elsewhere(key))
                 if error.is_invalid_params:
                     return await self._lost(key, error)
                 return await self._failed(key, error)
@@ -194,3 +196,12 @@ class Observer:
                 noted.add(fact.data_json)
                 await self._store.log(fact, key)
                 self._feed.add(key)
+
+
+def _elsewhere(key: TaskKey) -> EngineError:
+    return EngineError(
+        "unreachable",
+        f"Server {key.server}: the process of it that this program started does not know "
+        f"{inert_line(key.id, 200)}; that of another program, which is open now, may, and what is saved is "
+        "delivered there.",
+    )

@@ -1,7 +1,8 @@
 """A task server that nobody here wrote: fastmcp-tasks as it ships, with tools for every outcome.
 
 Run: ``python fastmcp_peer.py PORT [--json]``; the endpoint is ``http://127.0.0.1:PORT/mcp``. With ``--json``
-replies are single objects, without it event streams.
+replies are single objects, without it event streams. ``python fastmcp_peer.py stdio`` speaks over its
+standard streams.
 """
 
 from __future__ import annotations
@@ -191,10 +192,13 @@ async def plain_sync(ctx: Context, steps: int = 2) -> str:
 
 
 if __name__ == "__main__":
-    server.run(
-        transport="http",
-        host="127.0.0.1",
-        port=int(sys.argv[1]),
-        show_banner=False,
-        json_response="--json" in sys.argv,
-    )
+    if sys.argv[1] == "stdio":
+        server.run(transport="stdio", show_banner=False)
+    else:
+        server.run(
+            transport="http",
+            host="127.0.0.1",
+            port=int(sys.argv[1]),
+            show_banner=False,
+            json_response="--json" in sys.argv,
+        )

@@ -61,6 +61,7 @@ class Inbox:
         engine = await InboxEngine.open(
             database=paths.database,
             programs=paths.state / "programs",
+            stderr=paths.stderr,
             servers=file,
             environ=environ or {},
             clock=fast_clock(faster),

@@ -109,3 +109,14 @@ def test_a_folder_that_can_not_be_used_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="can't be used"):
         Presence.enter(tmp_path / "file")
+
+
+def test_a_program_knows_whether_it_is_alone(tmp_path: Path) -> None:
+    with Presence.enter(tmp_path) as first:
+        assert not first.has_others()
+        with Presence.enter(tmp_path) as second:
+            assert first.has_others()
+            assert second.has_others()
+        assert not first.has_others()
+        (tmp_path / "1-abc.lock").touch()
+        assert not first.has_others()
