@@ -85,9 +85,9 @@ class Server:
                 self.tell(subscription, "notifications/tasks", **self.seen(task_id))
 
     def listen(self, request_id: str, task_ids: list[str]) -> None:
-        known = [task_id for task_id in task_ids if task_id in self.tasks]
-        self.subscriptions[request_id] = known
-        self.tell(request_id, "notifications/subscriptions/acknowledged", notifications={"taskIds": known})
+        self.subscriptions[request_id] = task_ids
+        acknowledged = {"taskIds": task_ids}
+        self.tell(request_id, "notifications/subscriptions/acknowledged", notifications=acknowledged)
 
     def tell(self, subscription: str, method: str, **params: Any) -> None:
         params["_meta"] = {"io.modelcontextprotocol/subscriptionId": subscription}
