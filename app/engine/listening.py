@@ -240,9 +240,10 @@ class Listener:
             return False
         stream.accepted = accepted
         self._streams.append(stream)
-        for task_id in accepted & self._wanted.keys():
-            self._live[task_id] = stream
-            self._wanted[task_id].follow()
+        for task_id in stream.asked:
+            if task_id in accepted and task_id in self._wanted:
+                self._live[task_id] = stream
+                self._wanted[task_id].follow()
         if old is not None:
             self._retire(old)
         self._moved()
