@@ -25,6 +25,9 @@ VERSIONS: Final = (PROTOCOL_VERSION,)
 LAST_LEGACY: Final = "2025-11-25"
 """The last revision with a handshake; named in the one that tells which revision an old server speaks."""
 
+HANDSHAKE_SECONDS: Final = 5.0
+"""For the answer to the old handshake: who was silent before has had the time to start."""
+
 _META: Final = "io.modelcontextprotocol/"
 _SLOW_METHODS: Final = frozenset({"tools/call"})
 _REVISION: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -216,7 +219,8 @@ class Sender:
         body = jsonrpc.encode_request(request_id, "initialize", params)
         request = Outgoing(request_id, "initialize", None, body, version=None)
         try:
-            incoming = await self.transport.send(request, timeout=self.limits.probe_seconds)
+            timeout = min(self.limits.probe_seconds, HANDSHAKE_SECONDS)
+            incoming = await self.transport.send(request, timeout=timeout)
             version = jsonrpc.result_of(incoming, request_id).get("protocolVersion")
         except McpError:
             return None
