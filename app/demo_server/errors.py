@@ -9,6 +9,7 @@ Exception
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 PARSE_ERROR: Final = -32700
@@ -26,14 +27,23 @@ _BAD_REQUEST: Final = frozenset(
 
 
 class RpcError(Exception):
-    """A JSON-RPC error, with the HTTP status that carries it."""
+    """A JSON-RPC error, with the HTTP status and headers that carry it."""
 
-    def __init__(self, code: int, message: str, data: Any = None, *, http_status: int | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        data: Any = None,
+        *,
+        http_status: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
         self.http_status = _status(code) if http_status is None else http_status
+        self.headers = headers
 
     def body(self) -> dict[str, Any]:
         """Return the ``error`` member: ``{"code", "message"}``, and ``data`` where there is some."""

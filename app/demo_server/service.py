@@ -5,7 +5,7 @@ Every verb reads and writes the store within one turn of the event loop, so a ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -31,6 +31,10 @@ _INSTRUCTIONS: Final = (
 )
 
 
+Reply = dict[str, Any] | Awaitable[dict[str, Any]]
+"""A result, or the work that ends with one, for the one verb that may take its time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
     """What the caller of one request can do; the protocol has no session to remember it in."""
@@ -38,21 +42,26 @@ class Client:
     tasks: bool
     modes: frozenset[str]
     """The elicitation modes it declared."""
+    declared: frozenset[str] = frozenset()
+    """The names of all capabilities it declared."""
 
     @classmethod
     def from_capabilities(cls, capabilities: Mapping[str, Any]) -> Client:
         """Read a request's ``clientCapabilities``; an empty elicitation object means form mode."""
         extensions = capabilities.get("extensions")
         tasks = isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
+        declared = frozenset(name for name, value in capabilities.items() if isinstance(value, dict))
         elicitation = capabilities.get("elicitation")
         if not isinstance(elicitation, dict):
-            return cls(tasks, frozenset())
-        declared = frozenset(mode for mode in ("form", "url") if isinstance(elicitation.get(mode), dict))
-        return cls(tasks, declared if declared or elicitation else frozenset({"form"}))
+            return cls(tasks, frozenset(), declared)
+        modes = frozenset(mode for mode in ("form", "url") if isinstance(elicitation.get(mode), dict))
+        return cls(tasks, modes if modes or elicitation else frozenset({"form"}), declared)
 
-    def need(self, *, tasks: bool, modes: frozenset[str] = frozenset()) -> None:
-        """Raise `RpcError` (-32021) naming what is missing of the extension and the elicitation modes."""
-        missing: dict[str, Any] = {}
+    def need(
+        self, *, tasks: bool, modes: frozenset[str] = frozenset(), others: frozenset[str] = frozenset()
+    ) -> None:
+        """Raise `RpcError` (-32021) naming what is missing: the extension, elicitation modes, others."""
+        missing: dict[str, Any] = {name: {} for name in sorted(others - self.declared)}
         if tasks and not self.tasks:
             missing["extensions"] = {TASKS_EXTENSION: {}}
         if modes - self.modes:
@@ -86,9 +95,12 @@ class Service:
         self._now_ms = now_ms
         self._token = token
         self._wake = wake
-        self.verbs: Mapping[str, Callable[[Mapping[str, Any], Client], dict[str, Any]]] = {
+        self.verbs: Mapping[str, Callable[[Mapping[str, Any], Client], Reply]] = {
             "server/discover": self.discover,
             "tools/list": self.list_tools,
+            "prompts/list": lambda params, client: self._nothing("prompts", params),
+            "resources/list": lambda params, client: self._nothing("resources", params),
+            "resources/templates/list": lambda params, client: self._nothing("resourceTemplates", params),
             "tools/call": self.call_tool,
             "tasks/get": self.get_task,
             "tasks/update": self.update_task,
@@ -102,7 +114,13 @@ class Service:
             "complete",
             {
                 "supportedVersions": [PROTOCOL_VERSION],
-                "capabilities": {"tools": {}, "extensions": {TASKS_EXTENSION: {}}},
+                # Whoever lists prompts or resources gets an empty list, and what is answered is declared.
+                "capabilities": {
+                    "tools": {},
+                    "prompts": {},
+                    "resources": {},
+                    "extensions": {TASKS_EXTENSION: {}},
+                },
                 "instructions": _INSTRUCTIONS,
                 "ttlMs": LIST_TTL_MS,
                 "cacheScope": "public",
@@ -111,12 +129,17 @@ class Service:
 
     def list_tools(self, params: Mapping[str, Any], client: Client) -> dict[str, Any]:
         """List the tools, in one page and always in the same order."""
-        if params.get("cursor") is not None:
-            raise RpcError(INVALID_PARAMS, "there is no such page: the list has only one")
-        listed = [tool.listed() for tool in self._tools.values()]
-        return _result("complete", {"tools": listed, "ttlMs": LIST_TTL_MS, "cacheScope": "public"})
+        return _page("tools", [tool.listed() for tool in self._tools.values()], params)
 
-    def call_tool(self, params: Mapping[str, Any], client: Client) -> dict[str, Any]:
+    def _nothing(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return _page(kind, [], params)
+
+    def input_schema(self, tool: object) -> Mapping[str, Any] | None:
+        """Return the schema of a tool's arguments; ``None``: there is no such tool."""
+        found = self._tools.get(tool) if isinstance(tool, str) else None
+        return None if found is None else found.input_schema
+
+    def call_tool(self, params: Mapping[str, Any], client: Client) -> Reply:
         """Answer at once, ask first, or make a task: its handle leaves only once it is on disk."""
         tool = self._tools.get(params["name"])
         if tool is None:
@@ -124,15 +147,14 @@ class Service:
         arguments = params.get("arguments", {})
         if not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "arguments must be an object")
-        client.need(tasks=tool.step is not None, modes=tool.modes)
+        needs_tasks = tool.step is not None and tool.inline is None
+        client.need(tasks=needs_tasks, modes=tool.modes, others=tool.capabilities)
         wrong = mismatch(tool.input_schema, arguments)
         if wrong is not None:
             return _result("complete", tool_result(f"The arguments don't fit: {wrong}", error=True))
-        if tool.reply is not None:
-            return _result("complete", tool.reply(arguments))
         if tool.before is None:
-            return self._start(tool, arguments)
-        return self._start_after_questions(tool, arguments, tool.before(arguments), params)
+            return self._begin(tool, arguments, client)
+        return self._begin_after_questions(tool, arguments, tool.before(arguments), params, client)
 
     def get_task(self, params: Mapping[str, Any], client: Client) -> dict[str, Any]:
         """Return the whole task as it is now."""
@@ -169,6 +191,15 @@ class Service:
             raise RpcError(INVALID_PARAMS, "task not found")
         return task
 
+    def _begin(
+        self, tool: Tool, arguments: Mapping[str, Any], client: Client, answered: tuple[Question, ...] = ()
+    ) -> Reply:
+        if tool.reply is not None:
+            return _result("complete", tool.reply(arguments))
+        if tool.inline is not None and not client.tasks:
+            return _finished(tool.inline(arguments))
+        return self._start(tool, arguments, answered)
+
     def _start(
         self, tool: Tool, arguments: Mapping[str, Any], questions: tuple[Question, ...] = ()
     ) -> dict[str, Any]:
@@ -189,13 +220,14 @@ class Service:
         self._wake()
         return _result("task", _handle(task))
 
-    def _start_after_questions(
+    def _begin_after_questions(
         self,
         tool: Tool,
         arguments: Mapping[str, Any],
         asked: Mapping[str, Mapping[str, Any]],
         params: Mapping[str, Any],
-    ) -> dict[str, Any]:
+        client: Client,
+    ) -> Reply:
         responses: Mapping[str, Any] = {}
         if "requestState" in params:
             self._seal.check(params["requestState"], tool.name, arguments, self._now_ms())
@@ -210,7 +242,8 @@ class Service:
         if len(taken) < len(asked):
             state = self._seal.make(tool.name, arguments, self._now_ms())
             return _result("input_required", {"inputRequests": dict(asked), "requestState": state})
-        return self._start(tool, arguments, tuple(Question(key, asked[key], taken[key]) for key in asked))
+        answered = tuple(Question(key, asked[key], taken[key]) for key in asked)
+        return self._begin(tool, arguments, client, answered)
 
 
 def detailed(task: Task) -> dict[str, Any]:
@@ -245,6 +278,16 @@ def _responses(asked: Mapping[str, Any], responses: Mapping[str, Any]) -> dict[s
             raise RpcError(INVALID_PARAMS, f"the response to {key} was refused: {wrong}", {"key": key})
         taken[key] = responses[key]
     return taken
+
+
+async def _finished(work: Awaitable[Mapping[str, Any]]) -> dict[str, Any]:
+    return _result("complete", await work)
+
+
+def _page(kind: str, entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> dict[str, Any]:
+    if params.get("cursor") is not None:
+        raise RpcError(INVALID_PARAMS, "there is no such page: the list has only one")
+    return _result("complete", {kind: list(entries), "ttlMs": LIST_TTL_MS, "cacheScope": "public"})
 
 
 def _result(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:

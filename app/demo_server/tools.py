@@ -7,7 +7,7 @@ step may be computed twice after a crash, but only one of the two outcomes is ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -48,6 +48,8 @@ class Work:
     """What the next step finds; ``None`` keeps what there is."""
     pause: float = 1
     """In steps: the service decides how long one is."""
+    pause_ms: int | None = None
+    """In milliseconds, instead, where the caller said how long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ Outcome = Work | Ask | Done
 class Tool:
     """A tool as it is listed, and what it does.
 
-    Exactly one of `reply` (an immediate result) and `step` (a task) is set.
+    Exactly one of `reply` (an immediate result) and `step` (a task) is set; `inline` goes with `step`.
     """
 
     name: str
@@ -87,13 +89,21 @@ class Tool:
     reply: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     step: Callable[[Job], Outcome] | None = None
     before: Callable[[Mapping[str, Any]], Mapping[str, Mapping[str, Any]]] | None = None
-    """The questions asked before the task exists; every one must be accepted, or there is no task."""
+    """The questions asked before the work begins; every one must be accepted, or nothing is done."""
+    inline: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
+    """The same work within the call, for a client without tasks; with ``None`` it is refused."""
     modes: frozenset[str] = frozenset()
     """The elicitation modes it asks in: ``form``, ``url``. A client lacking one is refused at the call."""
+    capabilities: frozenset[str] = frozenset()
+    """What else a client must declare."""
+    schema: Mapping[str, Any] | None = None
+    """The whole schema of the arguments, where `properties` and `required` can't say it."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
         """Return the schema of the arguments; others than those named are refused."""
+        if self.schema is not None:
+            return dict(self.schema)
         schema: dict[str, Any] = {"type": "object", "properties": dict(self.properties)}
         if self.required:
             schema["required"] = list(self.required)
@@ -126,8 +136,12 @@ def tools_named(name: str) -> dict[str, Tool]:
     Raises:
         ServeError: there is no such set.
     """
+    if name == "conformance":
+        from app.demo_server.conformance_tools import CONFORMANCE
+
+        return {tool.name: tool for tool in CONFORMANCE}
     if name != "demo":
-        raise ServeError(f"there is no set of tools called {name!r}; this service has: demo")
+        raise ServeError(f"there is no set of tools called {name!r}; this service has: demo, conformance")
     return {tool.name: tool for tool in _DEMO}
 
 

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -53,35 +53,42 @@ class Endpoint:
         """Answer one POST."""
         request_id: RequestId = None
         try:
-            _check_source(request.headers)
+            given = headers.joined(request.headers.items())
+            _check_source(given)
             message = _decode(await _body(request))
             request_id = _id(message)
             if "id" not in message:
                 return Response(status_code=202)
-            result = self._dispatch(message, request.headers)
+            result = await self._dispatch(message, given)
         except RpcError as error:
-            return _reply({"error": error.body()}, request_id, error.http_status)
+            return _reply({"error": error.body()}, request_id, error.http_status, error.headers)
         except sqlite3.Error:
             _log.exception("the store refused")
             lost = RpcError(INTERNAL_ERROR, "the service can't reach its data")
             return _reply({"error": lost.body()}, request_id, lost.http_status)
         return _reply({"result": result}, request_id, 200)
 
-    def _dispatch(self, message: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+    async def _dispatch(self, message: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
         method = message["method"]
         params = message.get("params", {})
         if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, "params must be an object", http_status=400)
-        if method == "initialize":
+        if method == "initialize" and "_meta" not in params:
             # A client of an older revision; it learns what is spoken here.
             raise _unsupported(params.get("protocolVersion"))
         client = _client(params, given)
         headers.check_method(given, method)
         verb = self._service.verbs.get(method)
         if verb is None:
-            raise RpcError(METHOD_NOT_FOUND, f"method not found: {method}")
+            known = {"supported": [PROTOCOL_VERSION]} if method == "initialize" else None
+            raise RpcError(METHOD_NOT_FOUND, f"method not found: {method}", known)
         headers.check_name(given, method, params)
-        return verb(params, client)
+        if method == "tools/call":
+            headers.check_params(
+                given, self._service.input_schema(params["name"]) or {}, params.get("arguments")
+            )
+        result = verb(params, client)
+        return await result if isinstance(result, Awaitable) else result
 
 
 def _check_source(given: Mapping[str, str]) -> None:
@@ -166,8 +173,10 @@ def _unsupported(requested: object) -> RpcError:
     )
 
 
-def _reply(body: Mapping[str, Any], request_id: RequestId, status: int) -> Response:
+def _reply(
+    body: Mapping[str, Any], request_id: RequestId, status: int, more: Mapping[str, str] | None = None
+) -> Response:
     # An error that answers no particular request carries no id at all.
     envelope = {"jsonrpc": "2.0", **({} if request_id is None else {"id": request_id}), **body}
     text = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Response(text.encode(), status, media_type="application/json")
+    return Response(text.encode(), status, more, media_type="application/json")

@@ -78,9 +78,10 @@ class Worker:
         except RpcError as error:
             return Change("failed", f"Failed: {error.message}", task.state, error=error.body())
         match outcome:
-            case Work(message, state, pause):
+            case Work(message, state, pause, pause_ms):
                 state = task.state if state is None else state
-                return Change("working", message, state, due_ms=now + round(self._step_ms * pause))
+                rest_ms = round(self._step_ms * pause) if pause_ms is None else pause_ms
+                return Change("working", message, state, due_ms=now + rest_ms)
             case Ask(message, requests):
                 return Change("input_required", message, task.state, asks=requests)
             case Done(message, result):

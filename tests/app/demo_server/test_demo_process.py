@@ -140,7 +140,7 @@ def test_a_port_in_use_is_one_clear_line_and_touches_no_data(demo, tmp_path):
     ("arguments", "words"),
     [
         (["--port", "99999"], "port 99999"),
-        (["--tools", "conformance"], "conformance"),
+        (["--tools", "nonsense"], "nonsense"),
     ],
 )
 def test_what_cannot_be_served_is_one_clear_line(tmp_path, arguments, words):
