@@ -109,7 +109,19 @@ def call(
             from app.cli.shapes import to_json
 
             json_line(to_json(shape))
+        if outcome.kind == "task":
+            _say_what_ends(parts, reader, outcome.key)
         raise click.exceptions.Exit(code)
+
+
+def _say_what_ends(parts: Parts, reader: Reader, key: TaskKey) -> None:
+    """Warn of a server that this command has started, and ends: a task that goes on may end with it."""
+    task, entry = reader.task(key), parts.entries().get(key.server)
+    if task is not None and task.state.tracking == "active" and entry is not None and entry.command:
+        words(
+            f"warning: server {inert_line(key.server)} was started for this command and ends with it; so "
+            "does the task, where the server keeps it in memory. An open inbox keeps its servers running."
+        )
 
 
 def _say_where(

@@ -17,7 +17,7 @@ from app.engine.commands import EngineError
 from app.engine.problems import describe
 from app.engine.reconcile import event
 from app.engine.servers import Servers
-from app.engine.watcher import Look, Observer
+from app.engine.watcher import Look, Observer, elsewhere
 from mcp_client import (
     AuthRequired,
     InvalidRequest,
@@ -168,6 +168,8 @@ class Outbox:
             try:
                 await self._servers.request(key.server, lambda client: client.cancel_task(key.id))
             except ServerError as error:
+                if error.is_invalid_params and self._servers.may_run_elsewhere(key.server):
+                    return elsewhere(key)
                 await self._observer.change(key, _cancel_refused(describe(error)), durable=True)
                 return error
             except (McpError, EngineError) as error:

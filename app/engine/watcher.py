@@ -76,7 +76,7 @@ class Observer:
                 task = await self._servers.request(key.server, lambda client: client.get_task(key.id))
             except ServerError as error:
                 if error.is_invalid_params and self._servers.may_run_elsewhere(key.server):
-                    return await self._failed(key, _elsewhere(key))
+                    return await self._failed(key, elsewhere(key))
                 if error.is_invalid_params:
                     return await self._lost(key, error)
                 return await self._failed(key, error)
@@ -198,7 +198,9 @@ class Observer:
                 self._feed.add(key)
 
 
-def _elsewhere(key: TaskKey) -> EngineError:
+def elsewhere(key: TaskKey) -> EngineError:
+    """Return what to say where `Servers.may_run_elsewhere`, and our process of the server does not know the
+    task."""
     return EngineError(
         "unreachable",
         f"Server {key.server}: the process of it that this program started does not know "

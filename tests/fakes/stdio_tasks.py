@@ -61,6 +61,9 @@ class Server:
             case "tasks/update" if params["taskId"] in self.tasks:
                 self.finish(params["taskId"], params["inputResponses"]["who"])
                 self.reply(request_id)
+            case "tasks/cancel" if params["taskId"] in self.tasks:
+                self.tasks[params["taskId"]] = {"status": "cancelled"}
+                self.reply(request_id)
             case "subscriptions/listen" if "listen" in self.words:
                 self.listen(request_id, params["notifications"]["taskIds"])
             case method if method.startswith("tasks/"):

@@ -285,7 +285,6 @@ def test_servers_are_added_listed_tested_and_removed(
 @pytest.mark.parametrize(
     "argv",
     [
-        ["lab", "--", "python", "-m", "server"],
         ["lab", "server-command"],
         ["lab", "ftp://x.example/"],
         ["lab", "http://user:pass@x.example/"],
