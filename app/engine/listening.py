@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 from app.engine import schedule
 from app.engine.changes import ChangeFeed
@@ -39,6 +39,9 @@ SETTLE_S: Final = 0.2
 """Tasks that come or go within this time are one change of a stream."""
 OVERLAP_S: Final = 1.0
 """A stream that has been replaced stays open this long: what it was told before may still be on its way."""
+TRIES: Final = 3
+"""A server that breaks off before it acknowledges, or says nothing, is asked this often again before it
+counts as one that refuses."""
 _TEMPORARY: Final = frozenset({408, 429, 502, 503, 504})
 """HTTP statuses of a server that is not well now; others say that it takes no subscriptions."""
 _FOR_EVER_S: Final = 86_400.0
@@ -279,9 +282,7 @@ class Listener:
 
     def _refused(self, error: McpError | EngineError) -> None:
         log.info("No subscription at %s: %s", inert_line(self.server), inert_line(error.message, 200))
-        if isinstance(error, TransportError) and (
-            error.status in _TEMPORARY or (error.status is None and not error.may_have_reached)
-        ):
+        if _broke_off(error) and (self._failures < TRIES or not error.may_have_reached):
             self._try_again_later()
         else:
             self._wait_for(schedule.after_refusal(self._clock.chance()))
@@ -323,6 +324,13 @@ class Listener:
         self._work.add(task)
         task.add_done_callback(self._work.discard)
         return task
+
+
+def _broke_off(error: McpError | EngineError) -> TypeGuard[TransportError]:
+    """Say whether no answer came, rather than one that says no."""
+    if not isinstance(error, TransportError):
+        return False
+    return error.status is None or error.status < 400 or error.status in _TEMPORARY
 
 
 async def _supervise(listener: Listener, clock: Clock) -> None:

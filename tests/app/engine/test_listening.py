@@ -278,9 +278,6 @@ REFUSALS: dict[str, Reply] = {
     "a page": http_reply(200, b"<html>", content_type="text/html"),
     "a result at once": result({"resultType": "complete"}),
     "an error of its own": error(-32603, "boom", status=500),
-    "closed at once": drop(),
-    "reset": reset(),
-    "a stream that ends": stream(),
 }
 
 
@@ -302,6 +299,21 @@ async def test_a_server_that_refuses_is_polled_and_not_asked_again(
 
 
 @pytest.mark.rule("wire.listen-refused")
+@pytest.mark.parametrize(
+    "reply", [drop(), reset(), stream(), http_reply(503)], ids=["closed", "reset", "ended", "503"]
+)
+async def test_a_server_that_breaks_off_is_asked_a_few_times_and_then_left_in_peace(
+    watched: Inbox, server: ListeningScript, reply: Reply
+) -> None:
+    server.on("subscriptions/listen", reply)
+    async with Running(watched.engine):
+        await server.wait_for(1 + listening.TRIES, "subscriptions/listen")
+        await server.wait_for(len(server.of("tasks/get")) + 20, "tasks/get")  # the next pause would be 8 s
+        assert len(server.of("subscriptions/listen")) == 1 + listening.TRIES
+        assert [record.state for record in watched.reader.servers()] == ["ok"]
+    assert "problem_met" not in watched.facts(KEY)
+
+
 async def test_an_acknowledgement_of_nothing_is_closed_and_not_asked_for_again(
     watched: Inbox, server: ListeningScript
 ) -> None:
@@ -333,7 +345,6 @@ async def test_a_server_that_never_acknowledges_is_polled_all_the_time(
         await asyncio.wait_for(closed.wait(), 20)
         await server.wait_for(len(server.of("tasks/get")) + 5, "tasks/get")
         assert [record.state for record in inbox.reader.servers()] == ["ok"]
-    assert len(server.of("subscriptions/listen")) == 1
     await inbox.close()
 
 
