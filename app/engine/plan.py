@@ -14,6 +14,10 @@ STREAM_IDS: Final = 500
 """Tasks of one stream. A request of a thousand long ids comes near to what common servers take as a body
 (100 kB), and a connection that breaks sends all tasks of its stream to polling at once."""
 
+STREAMS_MOST: Final = 16
+"""Streams of one server. Each holds one of the connections that looks and answers need, too; tasks beyond
+these are polled."""
+
 S = TypeVar("S")
 
 
@@ -27,7 +31,7 @@ class Wish(Generic[S]):
 
 
 def plan(missing: Sequence[str], streams: Sequence[tuple[S, Sequence[str], int]]) -> Wish[S] | None:
-    """Return the next stream to open; ``None``: all is well as it is.
+    """Return the next stream to open; ``None``: all is as well as it can be.
 
     *missing* are the tasks that no stream tells of. Each of *streams*, the oldest first, comes with the tasks
     of it that are still wanted, and the number of all it tells of. Missing tasks go into the place of the
@@ -37,7 +41,7 @@ def plan(missing: Sequence[str], streams: Sequence[tuple[S, Sequence[str], int]]
         for stream, alive, _ in reversed(streams):
             if alive and len(alive) < STREAM_IDS:
                 return Wish((*alive, *missing[: STREAM_IDS - len(alive)]), stream)
-        return Wish(tuple(missing[:STREAM_IDS]), None)
+        return Wish(tuple(missing[:STREAM_IDS]), None) if len(streams) < STREAMS_MOST else None
     for stream, alive, size in streams:
         if alive and 2 * len(alive) < size:
             return Wish(tuple(alive), stream)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.plan import STREAM_IDS, Wish, plan
+from app.engine.plan import STREAM_IDS, STREAMS_MOST, Wish, plan
 
 
 def ids(count: int, start: int = 0) -> tuple[str, ...]:
@@ -34,6 +34,13 @@ def test_what_has_no_room_gets_a_stream_of_its_own() -> None:
     assert plan(["new"], [full]) == Wish(("new",), None)
     almost = ("almost", ids(STREAM_IDS - 1), STREAM_IDS)
     assert plan(["new", "newer"], [almost]) == Wish((*ids(STREAM_IDS - 1), "new"), "almost")
+
+
+def test_streams_leave_connections_for_looks_and_answers() -> None:
+    full = [(number, ids(STREAM_IDS, number * STREAM_IDS), STREAM_IDS) for number in range(STREAMS_MOST)]
+    assert plan(["new"], full[1:]) == Wish(("new",), None)
+    assert plan(["new"], full) is None
+    assert plan(["new"], [*full[1:], (0, ids(1), 1)]) == Wish(("t0", "new"), 0)
 
 
 def test_a_stream_of_which_less_than_half_is_alive_is_made_anew_and_smaller() -> None:
