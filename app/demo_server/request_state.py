@@ -1,7 +1,8 @@
-"""The opaque state of a call that stopped at questions: signed, bound to the call, and short-lived.
+"""The opaque state of a call that stopped at questions: signed, bound to call and caller, and short-lived.
 
 Nothing about such a call is stored. What a client brings back is an attacker's input until its signature, its
-expiry and the call it belongs to have been checked (the specification's page on multi round-trip requests).
+expiry, and the caller and call it belongs to, have been checked (the specification's page on multi round-trip
+requests).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.demo_server.errors import INVALID_PARAMS, RpcError
+from app.demo_server.owners import Caller
 
 LIFETIME_MS: Final = 24 * 3600 * 1000
 """How long a person may take to answer: overnight is normal."""
@@ -26,15 +28,18 @@ class Seal:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def make(self, tool: str, arguments: Mapping[str, Any], now_ms: int) -> str:
-        """Return a state for this call."""
-        payload = json.dumps({"call": _digest(tool, arguments), "until": now_ms + LIFETIME_MS}).encode()
+    def make(self, caller: Caller, tool: str, arguments: Mapping[str, Any], now_ms: int) -> str:
+        """Return a state for this call by this caller."""
+        until = now_ms + LIFETIME_MS
+        payload = json.dumps({"call": _digest(caller, tool, arguments), "until": until}).encode()
         return f"{_encode(payload)}.{_encode(self._sign(payload))}"
 
-    def check(self, state: object, tool: str, arguments: Mapping[str, Any], now_ms: int) -> None:
-        """Raise `RpcError` (-32602) unless *state* was made here, for this call, and is still good."""
+    def check(
+        self, state: object, caller: Caller, tool: str, arguments: Mapping[str, Any], now_ms: int
+    ) -> None:
+        """Raise `RpcError` (-32602) unless *state* was made here, for this very call, and is still good."""
         payload = self._verified(state)
-        if payload["call"] != _digest(tool, arguments):
+        if payload["call"] != _digest(caller, tool, arguments):
             raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
         if payload["until"] < now_ms:
             raise RpcError(INVALID_PARAMS, "requestState has expired; call the tool again")
@@ -57,8 +62,9 @@ class Seal:
         return hmac.digest(self._key, payload, "sha256")
 
 
-def _digest(tool: str, arguments: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([tool, arguments], sort_keys=True).encode()).hexdigest()
+def _digest(caller: Caller, tool: str, arguments: Mapping[str, Any]) -> str:
+    call = [caller.tenant, caller.principal, tool, arguments]
+    return hashlib.sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()
 
 
 def _encode(data: bytes) -> str:

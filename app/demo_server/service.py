@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from app import __version__
 from app.demo_server.errors import INVALID_PARAMS, MISSING_CAPABILITY, RpcError
+from app.demo_server.owners import LOCAL, Caller
 from app.demo_server.questions import fault, mismatch
+from app.demo_server.records import UNFINISHED, Question, Task
 from app.demo_server.request_state import Seal
-from app.demo_server.store import Question, Store, Task
+from app.demo_server.store import Store
 from app.demo_server.tools import Tool, tool_result
 
 PROTOCOL_VERSION: Final = "2026-07-28"
@@ -37,25 +39,26 @@ Reply = dict[str, Any] | Awaitable[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What the caller of one request can do; the protocol has no session to remember it in."""
+    """Who sent one request, and what it can do; the protocol has no session to remember it in."""
 
     tasks: bool
     modes: frozenset[str]
     """The elicitation modes it declared."""
     declared: frozenset[str] = frozenset()
     """The names of all capabilities it declared."""
+    caller: Caller = LOCAL
 
     @classmethod
-    def from_capabilities(cls, capabilities: Mapping[str, Any]) -> Client:
+    def from_capabilities(cls, capabilities: Mapping[str, Any], caller: Caller = LOCAL) -> Client:
         """Read a request's ``clientCapabilities``; an empty elicitation object means form mode."""
         extensions = capabilities.get("extensions")
         tasks = isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
         declared = frozenset(name for name, value in capabilities.items() if isinstance(value, dict))
         elicitation = capabilities.get("elicitation")
         if not isinstance(elicitation, dict):
-            return cls(tasks, frozenset(), declared)
+            return cls(tasks, frozenset(), declared, caller)
         modes = frozenset(mode for mode in ("form", "url") if isinstance(elicitation.get(mode), dict))
-        return cls(tasks, modes if modes or elicitation else frozenset({"form"}), declared)
+        return cls(tasks, modes if modes or elicitation else frozenset({"form"}), declared, caller)
 
     def need(
         self, *, tasks: bool, modes: frozenset[str] = frozenset(), others: frozenset[str] = frozenset()
@@ -159,7 +162,7 @@ class Service:
     def get_task(self, params: Mapping[str, Any], client: Client) -> dict[str, Any]:
         """Return the whole task as it is now."""
         client.need(tasks=True)
-        return _result("complete", detailed(self._find(params)))
+        return _result("complete", detailed(self._find(params, client)))
 
     def update_task(self, params: Mapping[str, Any], client: Client) -> dict[str, Any]:
         """Take the responses to outstanding questions; those to others are ignored.
@@ -167,28 +170,36 @@ class Service:
         A response that doesn't fit refuses the whole request, and its question stays open.
         """
         client.need(tasks=True)
-        task = self._find(params)
+        task = self._find(params, client)
         responses = params.get("inputResponses")
         if not isinstance(responses, dict):
             raise RpcError(INVALID_PARAMS, "inputResponses must be an object")
         taken = _responses(task.outstanding, responses) if task.status == "input_required" else {}
         if taken:
-            self._store.answer(task.id, taken, self._now_ms())
+            self._store.answer(task.owner, task.id, taken, client.caller.principal, self._now_ms())
             self._wake()
         return _result("complete", {})
 
     def cancel_task(self, params: Mapping[str, Any], client: Client) -> dict[str, Any]:
         """Note that the task is no longer wanted: a waiting one ends now, a working one at its next step."""
         client.need(tasks=True)
-        task = self._find(params)
-        self._store.cancel(task.id, "Cancelled on request", self._now_ms())
+        task = self._find(params, client)
+        self._store.cancel(task.owner, task.id, "Cancelled on request", self._now_ms())
         self._wake()
         return _result("complete", {})
 
-    def _find(self, params: Mapping[str, Any]) -> Task:
-        task = self._store.get(params["taskId"])
+    def _find(self, params: Mapping[str, Any], client: Client) -> Task:
+        """Return the caller's task; somebody else's is looked for, and not found, like one that never was."""
+        owner, task_id, now = client.caller.tenant, params["taskId"], self._now_ms()
+        task = self._store.get(owner, task_id)
+        if task is not None and task.status in UNFINISHED and task.is_past_ttl(now):
+            self._store.fail_expired(owner, task_id, now)
+            task = self._store.get(owner, task_id)
         if task is None:
-            raise RpcError(INVALID_PARAMS, "task not found")
+            expired = self._store.is_gone(owner, task_id)
+            raise RpcError(INVALID_PARAMS, "task has expired" if expired else "task not found")
+        if task.is_past_ttl(now):
+            raise RpcError(INVALID_PARAMS, "task has expired")
         return task
 
     def _begin(
@@ -198,10 +209,10 @@ class Service:
             return _result("complete", tool.reply(arguments))
         if tool.inline is not None and not client.tasks:
             return _finished(tool.inline(arguments))
-        return self._start(tool, arguments, answered)
+        return self._start(tool, arguments, client.caller, answered)
 
     def _start(
-        self, tool: Tool, arguments: Mapping[str, Any], questions: tuple[Question, ...] = ()
+        self, tool: Tool, arguments: Mapping[str, Any], caller: Caller, questions: tuple[Question, ...]
     ) -> dict[str, Any]:
         now = self._now_ms()
         task = Task(
@@ -215,6 +226,8 @@ class Service:
             due_ms=now,
             message="Accepted",
             questions=questions,
+            owner=caller.tenant,
+            caller=caller.principal,
         )
         self._store.create(task)
         self._wake()
@@ -230,7 +243,7 @@ class Service:
     ) -> Reply:
         responses: Mapping[str, Any] = {}
         if "requestState" in params:
-            self._seal.check(params["requestState"], tool.name, arguments, self._now_ms())
+            self._seal.check(params["requestState"], client.caller, tool.name, arguments, self._now_ms())
             responses = params.get("inputResponses", {})
             if not isinstance(responses, dict):
                 raise RpcError(INVALID_PARAMS, "inputResponses must be an object")
@@ -240,7 +253,7 @@ class Service:
                 "complete", tool_result("Nothing was started: a question before it was not accepted.")
             )
         if len(taken) < len(asked):
-            state = self._seal.make(tool.name, arguments, self._now_ms())
+            state = self._seal.make(client.caller, tool.name, arguments, self._now_ms())
             return _result("input_required", {"inputRequests": dict(asked), "requestState": state})
         answered = tuple(Question(key, asked[key], taken[key]) for key in asked)
         return self._begin(tool, arguments, client, answered)

@@ -1,114 +1,63 @@
 """What survives a crash: tasks and their questions, in a SQLite file of the service's own.
 
-Each public method is one transaction, written through to the disk before it returns, so whatever was said to
-a client is found again by a fresh process. The methods block for about a millisecond and are called on the
-event loop's thread: that makes each of them atomic to every other request, which is worth more here than
-throughput.
+Each public method is one transaction. What changes a task is written through to the disk before the method
+returns, so whatever was said to a client is found again by a fresh process. Any number of processes may have
+the file open. The methods block for about a millisecond and are called on the event loop's thread: that makes
+each of them atomic to every other request, which is worth more here than throughput.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from app.demo_server.errors import ServeError
+from app.demo_server.errors import INTERNAL_ERROR, ServeError
+from app.demo_server.migrations import migrate
+from app.demo_server.records import Change, Question, Task
 from app.paths import private_file, private_folder
 
-Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
-"""The five statuses of the Tasks extension."""
+BUSY_SECONDS: Final = 5.0
+"""How long a transaction waits for one of another process."""
+AFTERLIFE_MS: Final = 3600 * 1000
+"""How long a task that failed because its time ran out can still be read."""
+TOMBSTONE_MS: Final = 7 * 24 * 3600 * 1000
+"""How long the owner of a removed task is told that it has expired."""
+CLEAN_LIMIT: Final = 100
+"""The most rows that one clean-up changes of each kind: it must not hold up the other processes."""
 
-SCHEMA_VERSION: Final = 1
+_UNFINISHED: Final = "(status IN ('working', 'input_required'))"
+_PAST_TTL: Final = "created_ms + ttl_ms <= :now"
+_LEASED: Final = "holder = :holder AND lease_until_ms > :now"
+_NEW_REVISION: Final = "revision = (SELECT revision + 1 FROM sequence)"
+_EXPIRED: Final = {"code": INTERNAL_ERROR, "message": "the task has expired: its time to live ran out"}
 
-_SCHEMA: Final = """
-CREATE TABLE task (
-    id               TEXT PRIMARY KEY,
-    tool             TEXT NOT NULL,
-    arguments        TEXT NOT NULL,
-    status           TEXT NOT NULL,
-    message          TEXT,
-    created_ms       INTEGER NOT NULL,
-    updated_ms       INTEGER NOT NULL,
-    ttl_ms           INTEGER,
-    poll_ms          INTEGER NOT NULL,
-    position         INTEGER NOT NULL,
-    state            TEXT NOT NULL,
-    due_ms           INTEGER,
-    cancel_requested INTEGER NOT NULL DEFAULT 0,
-    result           TEXT,
-    error            TEXT
-) STRICT, WITHOUT ROWID;
-CREATE INDEX task_due ON task (due_ms) WHERE due_ms IS NOT NULL;
-CREATE TABLE question (
-    task_id  TEXT NOT NULL REFERENCES task (id) ON DELETE CASCADE,
-    key      TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    request  TEXT NOT NULL,
-    response TEXT,
-    PRIMARY KEY (task_id, key)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE secret (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+_CLAIM: Final = f"""
+UPDATE task SET holder = :holder, lease_until_ms = :until, attempts = attempts + 1
+WHERE (owner, id) IN (
+    SELECT owner, id FROM task
+    WHERE due_ms <= :now AND coalesce(lease_until_ms <= :now, TRUE) AND coalesce(NOT {_PAST_TTL}, TRUE)
+    ORDER BY due_ms, id LIMIT 1)
+RETURNING *
 """
 
+_FAIL_EXPIRED: Final = f"""
+UPDATE task SET status = 'failed', message = 'Failed: its time to live ran out', error = :error,
+    ttl_ms = :now - created_ms + :afterlife, updated_ms = :now, due_ms = NULL,
+    holder = NULL, lease_until_ms = NULL, {_NEW_REVISION}
+WHERE {_UNFINISHED} AND {_PAST_TTL}
+"""
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One request for input, and the response once there is one."""
-
-    key: str
-    """Unique over the task's life: the table's primary key holds it."""
-    request: Mapping[str, Any]
-    response: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A job as it is on disk."""
-
-    id: str
-    tool: str
-    arguments: Mapping[str, Any]
-    created_ms: int
-    """Milliseconds since the epoch, as all times here."""
-    updated_ms: int
-    ttl_ms: int | None
-    """From creation; ``None`` is unlimited."""
-    poll_ms: int
-    due_ms: int | None
-    """When the next step may run; ``None`` while the task waits for answers, and once it has ended."""
-    status: Status = "working"
-    message: str | None = None
-    position: int = 0
-    """How many steps are done. A step is committed only onto the position it was computed from."""
-    state: Mapping[str, Any] = field(default_factory=dict)
-    """What the tool wants to find at its next step."""
-    cancel_requested: bool = False
-    result: Mapping[str, Any] | None = None
-    error: Mapping[str, Any] | None = None
-    questions: tuple[Question, ...] = ()
-
-    @property
-    def outstanding(self) -> dict[str, Mapping[str, Any]]:
-        """Return the requests nobody has answered, by key, in the order they were asked."""
-        return {q.key: q.request for q in self.questions if q.response is None}
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What one step makes of a task; fields left out stay as they are."""
-
-    status: Status
-    message: str | None = None
-    state: Mapping[str, Any] = field(default_factory=dict)
-    due_ms: int | None = None
-    result: Mapping[str, Any] | None = None
-    error: Mapping[str, Any] | None = None
-    asks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+_ADVANCE: Final = f"""
+UPDATE task SET status = :status, message = :message, state = :state, due_ms = :due, result = :result,
+    error = :error, ttl_ms = coalesce(:ttl, ttl_ms), updated_ms = :now, position = position + 1,
+    holder = NULL, lease_until_ms = NULL, attempts = 0, {_NEW_REVISION}
+WHERE owner = :owner AND id = :id AND position = :position AND {_LEASED}
+"""
 
 
 class Store:
@@ -127,15 +76,9 @@ class Store:
         try:
             private_folder(path.parent)
             private_file(path)
-            db = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-            db.execute("PRAGMA journal_mode = WAL")
-            # A handle that has left must outlive a power cut, so each commit reaches the disk.
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA foreign_keys = ON")
-            _migrate(db, path)
+            return cls(_connected(path))
         except (OSError, sqlite3.Error) as error:
             raise ServeError(f"the demo service's data at {path} can't be used: {error}") from error
-        return cls(db)
 
     def close(self) -> None:
         """Close the file."""
@@ -151,10 +94,13 @@ class Store:
         """Write a new task and its questions; once this returns, every process finds it."""
         with self._write():
             self._db.execute(
-                "INSERT INTO task (id, tool, arguments, status, message, created_ms, updated_ms, ttl_ms,"
-                " poll_ms, position, state, due_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO task (owner, id, caller, tool, arguments, status, message, created_ms,"
+                " updated_ms, ttl_ms, poll_ms, position, state, due_ms, revision)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT revision + 1 FROM sequence))",
                 (
+                    task.owner,
                     task.id,
+                    task.caller,
                     task.tool,
                     _dump(task.arguments),
                     task.status,
@@ -169,91 +115,216 @@ class Store:
                 ),
             )
             self._insert_questions(task.id, task.questions)
+            self._count_change()
 
-    def get(self, task_id: str) -> Task | None:
-        """Return the task with this id, or ``None``."""
-        row = self._db.execute("SELECT * FROM task WHERE id = ?", (task_id,)).fetchone()
-        return None if row is None else self._task(row)
+    def get(self, owner: str, task_id: str) -> Task | None:
+        """Return the task of *owner* with this id, or ``None``: for another's id, too."""
+        with self._read():
+            row = self._db.execute(
+                "SELECT * FROM task WHERE owner = ? AND id = ?", (owner, task_id)
+            ).fetchone()
+            return None if row is None else self._task(row)
 
-    def due(self, now_ms: int) -> Task | None:
-        """Return the working task whose step has been due longest, or ``None``."""
-        row = self._db.execute(
-            "SELECT * FROM task WHERE due_ms <= ? ORDER BY due_ms, id LIMIT 1", (now_ms,)
-        ).fetchone()
-        return None if row is None else self._task(row)
+    def is_gone(self, owner: str, task_id: str) -> bool:
+        """Say whether *owner* had a task with this id, which expired and was removed not long ago."""
+        found = self._db.execute("SELECT 1 FROM gone WHERE owner = ? AND id = ?", (owner, task_id))
+        return found.fetchone() is not None
+
+    def revision(self) -> int:
+        """Return the number of the last visible change of any task, by any process."""
+        number: int = self._db.execute("SELECT revision FROM sequence").fetchone()[0]
+        return number
+
+    def changed_since(self, owner: str, revision: int, ids: Iterable[str]) -> list[Task]:
+        """Return those of *owner*'s tasks among *ids* that changed after *revision*, oldest change first.
+
+        A task is returned once, as it is now. One that was removed is not returned. Ids that are not the
+        owner's are passed over.
+        """
+        with self._read():
+            rows = self._db.execute(
+                "SELECT * FROM task WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"
+                " AND revision > ? ORDER BY revision, id",
+                (owner, json.dumps(list(ids)), revision),
+            ).fetchall()
+            return [self._task(row) for row in rows]
+
+    def claim(self, holder: str, now_ms: int, lease_ms: int) -> Task | None:
+        """Lease the task whose step has been due longest to *holder*, for *lease_ms*; ``None``: none is due.
+
+        Of any number of processes one gets it. A task that another holds is due again when that lease ends.
+        """
+        # A claim needs no disk: it means something only to processes that the same power cut ends.
+        with self._write(synced=False):
+            rows = self._db.execute(
+                _CLAIM, {"holder": holder, "now": now_ms, "until": now_ms + lease_ms}
+            ).fetchall()
+            return self._task(rows[0]) if rows else None
+
+    def renew(self, task: Task, holder: str, now_ms: int, lease_ms: int) -> bool:
+        """Lengthen a lease to *lease_ms* from now; say whether it was still *holder*'s."""
+        with self._write(synced=False):
+            renewed = self._db.execute(
+                f"UPDATE task SET lease_until_ms = :until WHERE owner = :owner AND id = :id AND {_LEASED}",
+                {
+                    "until": now_ms + lease_ms,
+                    "owner": task.owner,
+                    "id": task.id,
+                    "holder": holder,
+                    "now": now_ms,
+                },
+            ).rowcount
+            return bool(renewed)
 
     def next_due(self) -> int | None:
-        """Return when the next step is due, or ``None`` while every task waits or has ended."""
-        row = self._db.execute("SELECT MIN(due_ms) FROM task WHERE due_ms IS NOT NULL").fetchone()
+        """Return when a step can next be claimed, or ``None`` while every task waits or has ended."""
+        row = self._db.execute(
+            "SELECT MIN(max(due_ms, coalesce(lease_until_ms, 0))) FROM task WHERE due_ms IS NOT NULL"
+        ).fetchone()
         due: int | None = row[0]
         return due
 
-    def advance(self, task: Task, change: Change, now_ms: int) -> bool:
-        """Commit one step; say whether it counted.
+    def advance(self, task: Task, change: Change, holder: str, now_ms: int) -> bool:
+        """Commit one step and its entry in the ledger, and give the lease back; say whether it counted.
 
-        It doesn't where another step, or a cancellation, came first: the position tells.
+        It doesn't where the lease has run out or is another's, or the task is no longer at the position that
+        the step was computed from.
         """
+        values = {
+            "status": change.status,
+            "message": change.message,
+            "state": _dump(change.state),
+            "due": change.due_ms,
+            "result": None if change.result is None else _dump(change.result),
+            "error": None if change.error is None else _dump(change.error),
+            "ttl": change.ttl_ms,
+        }
+        where = {"owner": task.owner, "id": task.id, "position": task.position, "holder": holder}
         with self._write():
-            done = self._db.execute(
-                "UPDATE task SET status = ?, message = ?, state = ?, due_ms = ?, result = ?, error = ?,"
-                " updated_ms = ?, position = position + 1"
-                " WHERE id = ? AND position = ? AND due_ms IS NOT NULL",
-                (
-                    change.status,
-                    change.message,
-                    _dump(change.state),
-                    change.due_ms,
-                    None if change.result is None else _dump(change.result),
-                    None if change.error is None else _dump(change.error),
-                    now_ms,
-                    task.id,
-                    task.position,
-                ),
-            ).rowcount
-            if done:
-                self._insert_questions(task.id, [Question(key, ask) for key, ask in change.asks.items()])
-            return bool(done)
+            if not self._db.execute(_ADVANCE, {**values, **where, "now": now_ms}).rowcount:
+                return False
+            self._db.execute(
+                "INSERT INTO step VALUES (:id, :position, :holder, :now)", where | {"now": now_ms}
+            )
+            self._insert_questions(task.id, [Question(key, ask) for key, ask in change.asks.items()])
+            self._count_change()
+            return True
 
-    def answer(self, task_id: str, responses: Mapping[str, Mapping[str, Any]], now_ms: int) -> None:
-        """Record *responses* to outstanding questions; a task with none left goes on at once."""
+    def answer(
+        self, owner: str, task_id: str, responses: Mapping[str, Mapping[str, Any]], by: str, now_ms: int
+    ) -> None:
+        """Record *responses* to outstanding questions; a task with none left goes on at once.
+
+        *by* is the principal who brought them.
+        """
         with self._write():
             taken = 0
             for key, response in responses.items():
                 taken += self._db.execute(
-                    "UPDATE question SET response = ? WHERE task_id = ? AND key = ? AND response IS NULL"
-                    " AND EXISTS (SELECT 1 FROM task WHERE id = task_id AND status = 'input_required')",
-                    (_dump(response), task_id, key),
+                    "UPDATE question SET response = ?, answered_by = ?"
+                    " WHERE task_id = ? AND key = ? AND response IS NULL AND EXISTS"
+                    " (SELECT 1 FROM task WHERE owner = ? AND id = task_id AND status = 'input_required')",
+                    (_dump(response), by, task_id, key, owner),
                 ).rowcount
             if not taken:
                 return
-            self._db.execute("UPDATE task SET updated_ms = ? WHERE id = ?", (now_ms, task_id))
             self._db.execute(
-                "UPDATE task SET status = 'working', message = 'Answered; going on', due_ms = ? WHERE id = ?"
-                " AND NOT EXISTS (SELECT 1 FROM question WHERE task_id = task.id AND response IS NULL)",
-                (now_ms, task_id),
+                f"UPDATE task SET updated_ms = ?, {_NEW_REVISION} WHERE owner = ? AND id = ?",
+                (now_ms, owner, task_id),
             )
+            self._db.execute(
+                "UPDATE task SET status = 'working', message = 'Answered; going on', due_ms = ?"
+                " WHERE owner = ? AND id = ?"
+                " AND NOT EXISTS (SELECT 1 FROM question WHERE task_id = task.id AND response IS NULL)",
+                (now_ms, owner, task_id),
+            )
+            self._count_change()
 
-    def cancel(self, task_id: str, message: str, now_ms: int) -> None:
+    def cancel(self, owner: str, task_id: str, message: str, now_ms: int) -> None:
         """Cancel a waiting task at once; note the wish on a working one; leave an ended one alone."""
         with self._write():
+            ended = self._db.execute(
+                "UPDATE task SET status = 'cancelled', message = ?, updated_ms = ?, cancel_requested = 1,"
+                f" {_NEW_REVISION} WHERE owner = ? AND id = ? AND status = 'input_required'",
+                (message, now_ms, owner, task_id),
+            ).rowcount
+            if ended:
+                self._count_change()
+                return
+            # Nothing that a client can see changes by this.
             self._db.execute(
-                "UPDATE task SET status = 'cancelled', message = ?, updated_ms = ?, cancel_requested = 1"
-                " WHERE id = ? AND status = 'input_required'",
-                (message, now_ms, task_id),
-            )
-            self._db.execute(
-                "UPDATE task SET cancel_requested = 1 WHERE id = ? AND status = 'working'", (task_id,)
+                "UPDATE task SET cancel_requested = 1 WHERE owner = ? AND id = ? AND status = 'working'",
+                (owner, task_id),
             )
 
+    def fail_expired(self, owner: str, task_id: str, now_ms: int) -> None:
+        """Fail this task where it is unfinished past its time: what a clean-up would do, only now."""
+        with self._write():
+            values = _expiry(now_ms) | {"owner": owner, "id": task_id}
+            if self._db.execute(f"{_FAIL_EXPIRED} AND owner = :owner AND id = :id", values).rowcount:
+                self._count_change()
+
+    def clean(self, now_ms: int, limit: int = CLEAN_LIMIT) -> int:
+        """Fail unfinished tasks past their time, and remove ended ones; return how many of both.
+
+        No lease is asked for: whoever comes first does it, also to a task that another process is working
+        on, whose step then no longer counts. What a removed task leaves is its id, for its owner.
+        """
+        if not self._has_expired(now_ms):
+            return 0
+        values = _expiry(now_ms) | {"limit": limit}
+        some = f"SELECT owner, id FROM task WHERE {{}} {_UNFINISHED} AND {_PAST_TTL} LIMIT :limit"
+        with self._write():
+            fail = f"{_FAIL_EXPIRED} AND (owner, id) IN ({some.format('')})"
+            failed = self._db.execute(fail, values).rowcount
+            if failed:
+                self._count_change()
+            ids = [tuple(row) for row in self._db.execute(some.format("NOT"), values)]
+            until = now_ms + TOMBSTONE_MS
+            self._db.executemany("INSERT INTO gone VALUES (?, ?, ?)", [(*key, until) for key in ids])
+            self._db.executemany("DELETE FROM task WHERE owner = ? AND id = ?", ids)
+            self._db.execute(
+                "DELETE FROM gone WHERE (owner, id) IN"
+                " (SELECT owner, id FROM gone WHERE until_ms <= :now LIMIT :limit)",
+                values,
+            )
+            return failed + len(ids)
+
+    def _has_expired(self, now_ms: int) -> bool:
+        found = self._db.execute(
+            f"SELECT EXISTS (SELECT 1 FROM task WHERE {_PAST_TTL})"
+            " OR EXISTS (SELECT 1 FROM gone WHERE until_ms <= :now)",
+            {"now": now_ms},
+        )
+        return bool(found.fetchone()[0])
+
     @contextmanager
-    def _write(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+    def _write(self, *, synced: bool = True) -> Iterator[None]:
+        if not synced:
+            self._db.execute("PRAGMA synchronous = NORMAL")
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+        finally:
+            if not synced:
+                self._db.execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        """Show a task and its questions at one moment, while other processes write."""
+        self._db.execute("BEGIN")
         try:
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        finally:
+            self._db.execute("COMMIT")
+
+    def _count_change(self) -> None:
+        self._db.execute("UPDATE sequence SET revision = revision + 1")
 
     def _insert_questions(self, task_id: str, questions: Sequence[Question]) -> None:
         (count,) = self._db.execute("SELECT COUNT(*) FROM question WHERE task_id = ?", (task_id,)).fetchone()
@@ -287,23 +358,41 @@ class Store:
             questions=tuple(
                 Question(q["key"], json.loads(q["request"]), _load(q["response"])) for q in questions
             ),
+            owner=row["owner"],
+            caller=row["caller"],
+            attempts=row["attempts"],
+            revision=row["revision"],
         )
 
 
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
+def is_busy(error: sqlite3.Error) -> bool:
+    """Say whether another process held the file for too long: a later attempt may succeed."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest tells kinds of busy apart
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
     db.row_factory = sqlite3.Row
-    db.execute("BEGIN IMMEDIATE")
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        # Not executescript: it would commit the transaction that makes the tables and their version one step.
-        for statement in filter(str.strip, _SCHEMA.split(";")):
-            db.execute(statement)
-        db.execute("INSERT INTO secret VALUES ('request-state', ?)", (os.urandom(32),))
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    db.execute("COMMIT")
-    if version > SCHEMA_VERSION:
-        db.close()
-        raise ServeError(f"the demo service's data at {path} was written by a newer version of taskinbox")
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # SQLite doesn't wait where two processes turn a new file into this mode at once.
+            if not is_busy(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+    # A handle that has left must outlive a power cut, so each commit reaches the disk.
+    db.execute("PRAGMA synchronous = FULL")
+    migrate(db, path)
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def _expiry(now_ms: int) -> dict[str, Any]:
+    return {"now": now_ms, "error": _dump(_EXPIRED), "afterlife": AFTERLIFE_MS}
 
 
 def _dump(value: Mapping[str, Any]) -> str:

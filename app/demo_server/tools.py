@@ -29,6 +29,8 @@ class Job:
     """Responses by key: ``{"action": …, "content": …}``."""
     token: str
     """Random, new at each step; what must last goes into the state."""
+    cancel_requested: bool = False
+    """Somebody no longer wants it. Only a tool that handles that itself ever sees this set."""
 
     def action(self, key: str) -> str:
         """Return how the question was answered: ``accept``, ``decline`` or ``cancel``."""
@@ -67,9 +69,18 @@ class Done:
 
     message: str
     result: Mapping[str, Any]
+    keep_ms: int | None = None
+    """How long the result is kept from now on; ``None`` keeps it for the time the task was given."""
 
 
-Outcome = Work | Ask | Done
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """End as cancelled: for a tool that handles a cancellation itself."""
+
+    message: str
+
+
+Outcome = Work | Ask | Done | Stopped
 """To fail a task with a JSON-RPC error, a step raises `RpcError`."""
 
 
@@ -94,6 +105,8 @@ class Tool:
     """The same work within the call, for a client without tasks; with ``None`` it is refused."""
     modes: frozenset[str] = frozenset()
     """The elicitation modes it asks in: ``form``, ``url``. A client lacking one is refused at the call."""
+    handles_cancel: bool = False
+    """Its steps see that the task is no longer wanted and decide; for all others the next step ends it."""
     capabilities: frozenset[str] = frozenset()
     """What else a client must declare."""
     schema: Mapping[str, Any] | None = None

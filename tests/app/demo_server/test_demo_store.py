@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.demo_server.errors import ServeError
+from app.demo_server.migrations import SCHEMA_VERSION
+from app.demo_server.records import Change, Question, Task
 from app.demo_server.request_state import Seal
 from app.demo_server.server import build_app
 from app.demo_server.service import Client, Service
-from app.demo_server.store import SCHEMA_VERSION, Change, Question, Store, Task
+from app.demo_server.store import Store
 from app.demo_server.tools import Ask, Done, Job, Outcome, Tool, Work, tool_result
 from app.demo_server.worker import Worker
 
@@ -44,8 +47,8 @@ def probe(step: Any, name: str = "probe") -> Tool:
 def test_a_task_is_found_whole_by_the_next_process(path):
     task = make_task(questions=(Question("b", ASKED), Question("a", ASKED, {"action": "decline"})))
     Store.open(path).create(task)
-    found = Store.open(path).get("tsk_1")
-    assert found == task
+    found = Store.open(path).get("local", "tsk_1")
+    assert found == replace(task, revision=1)
     assert list(found.outstanding) == ["b"]
 
 
@@ -95,12 +98,12 @@ def test_tools_that_do_not_exist_are_refused_before_anything_is_written(tmp_path
 def test_a_step_counts_only_onto_the_position_it_was_computed_from(path):
     store, rival = Store.open(path), Store.open(path)
     store.create(make_task())
-    mine, theirs = store.due(5), rival.due(5)
-    assert mine is not None
-    assert theirs is not None
-    assert store.advance(mine, Change("working", "first", due_ms=6), 5)
-    assert not rival.advance(theirs, Change("completed", "second", result={}), 5)
-    task = rival.get("tsk_1")
+    task = store.claim("mine", 5, 100)
+    assert task is not None
+    assert rival.advance(task, Change("working", "first", due_ms=6), "mine", 6)
+    assert rival.claim("mine", 6, 100) is not None
+    assert not store.advance(task, Change("completed", "second", result={}), "mine", 6)
+    task = rival.get("local", "tsk_1")
     assert task is not None
     assert (task.status, task.message, task.position) == ("working", "first", 1)
 
@@ -109,23 +112,24 @@ def test_a_step_counts_only_onto_the_position_it_was_computed_from(path):
 def test_a_key_that_was_asked_before_cannot_be_asked_again_and_the_step_leaves_no_trace(path):
     store = Store.open(path)
     store.create(make_task(questions=(Question("k", ASKED, {"action": "accept"}),)))
-    before = store.get("tsk_1")
-    assert before is not None
+    claimed = store.claim("mine", 5, 100)
+    assert claimed is not None
+    before = store.get("local", "tsk_1")
     with pytest.raises(sqlite3.IntegrityError):
-        store.advance(before, Change("input_required", asks={"k": ASKED}), 5)
-    assert store.get("tsk_1") == before
+        store.advance(claimed, Change("input_required", asks={"k": ASKED}), "mine", 5)
+    assert store.get("local", "tsk_1") == before
 
 
 def test_the_task_that_is_due_longest_goes_first_and_waiting_ones_are_not_due(path):
     store = Store.open(path)
     for name, due in (("late", 30), ("early", 10), ("waiting", None), ("future", 90)):
         store.create(make_task(name, due_ms=due))
-    first = store.due(50)
+    assert store.next_due() == 10
+    first = store.claim("mine", 50, 100)
     assert first is not None
     assert first.id == "early"
-    assert store.next_due() == 10
-    store.advance(first, Change("completed", result={}), 50)
-    second = store.due(50)
+    store.advance(first, Change("completed", result={}), "mine", 50)
+    second = store.claim("mine", 50, 100)
     assert second is not None
     assert second.id == "late"
 
@@ -142,7 +146,7 @@ async def test_a_step_that_breaks_fails_its_own_task_and_no_other(path, caplog):
     store.create(make_task("tsk_fine", "fine", due_ms=2))
     worker = worker_over(store, probe(broken, "broken"), probe(fine, "fine"))
     assert [await worker.step() for _ in range(3)] == ["tsk_broken", "tsk_fine", None]
-    failed, completed = store.get("tsk_broken"), store.get("tsk_fine")
+    failed, completed = store.get("local", "tsk_broken"), store.get("local", "tsk_fine")
     assert failed is not None
     assert completed is not None
     assert failed.status == "failed"
@@ -155,7 +159,7 @@ async def test_a_task_whose_tool_is_gone_fails(path):
     store = Store.open(path)
     store.create(make_task())
     await worker_over(store).step()
-    task = store.get("tsk_1")
+    task = store.get("local", "tsk_1")
     assert task is not None
     assert (task.status, task.due_ms) == ("failed", None)
     assert "no longer has the tool" in str(task.message)
@@ -176,10 +180,10 @@ async def test_state_is_kept_between_steps_and_across_processes(path):
     for _ in range(3):
         await worker_over(Store.open(path), probe(step)).step()
     store = Store.open(path)
-    store.answer("tsk_1", {"k": {"action": "decline"}}, 50)
+    store.answer("local", "tsk_1", {"k": {"action": "decline"}}, "ada", 50)
     await worker_over(store, probe(step)).step()
     assert seen == [{}, {"left": "here"}, {"left": "here"}, {"left": "here"}]
-    task = store.get("tsk_1")
+    task = store.get("local", "tsk_1")
     assert task is not None
     assert task.status == "completed"
 
@@ -188,16 +192,15 @@ def test_the_first_answer_to_a_question_stands_whichever_process_brings_it(path)
     store, rival = Store.open(path), Store.open(path)
     asked = (Question("a", ASKED), Question("b", ASKED))
     store.create(make_task(status="input_required", due_ms=None, questions=asked))
-    store.answer("tsk_1", {"a": {"action": "decline"}}, 20)
-    rival.answer(
-        "tsk_1", {"a": {"action": "accept", "content": {}}, "never asked": {"action": "decline"}}, 30
-    )
-    task = store.get("tsk_1")
+    store.answer("local", "tsk_1", {"a": {"action": "decline"}}, "ada", 20)
+    late = {"a": {"action": "accept", "content": {}}, "never asked": {"action": "decline"}}
+    rival.answer("local", "tsk_1", late, "bob", 30)
+    task = store.get("local", "tsk_1")
     assert task is not None
     assert [q.response for q in task.questions] == [{"action": "decline"}, None]
     assert (task.status, task.updated_ms, task.due_ms) == ("input_required", 20, None)
-    rival.answer("tsk_1", {"b": {"action": "decline"}}, 40)
-    task = store.get("tsk_1")
+    rival.answer("local", "tsk_1", {"b": {"action": "decline"}}, "bob", 40)
+    task = store.get("local", "tsk_1")
     assert task is not None
     assert (task.status, task.updated_ms, task.due_ms) == ("working", 40, 40)
 
@@ -205,10 +208,10 @@ def test_the_first_answer_to_a_question_stands_whichever_process_brings_it(path)
 def test_an_answer_that_comes_after_a_cancellation_changes_nothing(path):
     store = Store.open(path)
     store.create(make_task(status="input_required", due_ms=None, questions=(Question("a", ASKED),)))
-    store.cancel("tsk_1", "cancelled", 20)
-    cancelled = store.get("tsk_1")
-    store.answer("tsk_1", {"a": {"action": "decline"}}, 30)
-    assert store.get("tsk_1") == cancelled
+    store.cancel("local", "tsk_1", "cancelled", 20)
+    cancelled = store.get("local", "tsk_1")
+    store.answer("local", "tsk_1", {"a": {"action": "decline"}}, "ada", 30)
+    assert store.get("local", "tsk_1") == cancelled
     assert cancelled is not None
     assert (cancelled.status, cancelled.updated_ms) == ("cancelled", 20)
 
