@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -96,3 +97,18 @@ async def test_an_open_inbox_keeps_its_server_asks_and_answers_and_ends_it(tmp_p
         record = await box.task(outcome.key, lambda t: t.state.tracking == "ended")
         assert "three" in (record.state.result_json or "")
     assert not [line for line in command_lines() if SERVER in line]
+
+
+async def test_an_answer_from_the_shell_is_delivered_by_the_open_inbox(tmp_path: Path) -> None:
+    paths = home(tmp_path)
+    ServersFile(paths.servers_file).add_command("own", sys.executable, [SERVER, "stdio"])
+    async with inbox(paths) as box:
+        outcome = await box.engine.call("own", "ask_url", "{}")
+        await box.questions(outcome.key)
+        # The command's own process of the server does not know the task. Whether the inbox has delivered the
+        # answer before the command ends is a matter of time.
+        answer = ("answer", outcome.key.id, "--decline")
+        done = await asyncio.to_thread(Program(tmp_path).run, *answer, code=None)
+        assert done.returncode in (0, 4)
+        record = await box.task(outcome.key, lambda t: t.state.tracking == "ended")
+        assert "action=decline" in (record.state.result_json or "")

@@ -175,24 +175,27 @@ async def test_a_task_in_another_programs_process_is_not_lost_and_answered_there
     async with opened(tmp_path) as inbox:
         async with Running(inbox.engine):
             key = await asked(inbox)
-            async with opened(tmp_path) as other:
-                with pytest.raises(EngineError, match="that of another program, which is open now, may"):
-                    await other.engine.refresh(key)
-                assert other.task(key).state.tracking == "active"
-                delivery = await other.engine.answer(key, [other.accept(key, "who", '{"name": "Bo"}')])
-                assert delivery.state != "acknowledged"
-                assert "another program" in (delivery.message or "")
-            await inbox.eventually(lambda: inbox.task(key).state.status == "completed")
+        async with opened(tmp_path) as other:
+            with pytest.raises(EngineError, match="that of another program, which is open now, may"):
+                await other.engine.refresh(key)
+            assert other.task(key).state.tracking == "active"
+            delivery = await other.engine.answer(key, [other.accept(key, "who", '{"name": "Bo"}')])
+            assert delivery.state == "saved"
+            assert "another program" in (delivery.message or "")
+        async with Running(inbox.engine):
+            await inbox.until(lambda: inbox.task(key).state.status == "completed")
         assert "Bo" in (inbox.task(key).state.result_json or "")
 
 
 async def test_a_wish_to_cancel_reaches_the_process_of_another_program(tmp_path: Path) -> None:
-    async with opened(tmp_path) as inbox, Running(inbox.engine):
-        key = await asked(inbox)
+    async with opened(tmp_path) as inbox:
+        async with Running(inbox.engine):
+            key = await asked(inbox)
         async with opened(tmp_path) as other:
             with pytest.raises(EngineError, match="that of another program"):
                 await other.engine.cancel(key)
-        await inbox.eventually(lambda: inbox.task(key).state.status == "cancelled")
+        async with Running(inbox.engine):
+            await inbox.until(lambda: inbox.task(key).state.status == "cancelled")
 
 
 async def test_a_task_that_no_program_can_know_any_more_is_lost(tmp_path: Path) -> None:
