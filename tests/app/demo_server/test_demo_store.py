@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.demo_server import migrations
 from app.demo_server.errors import ServeError
 from app.demo_server.migrations import SCHEMA_VERSION
 from app.demo_server.records import Change, Question, Task
@@ -244,3 +248,73 @@ def test_a_task_starts_only_once_every_question_before_it_is_accepted(path):
     assert again["resultType"] == "input_required"
     both = {"a": accepted, "b": accepted}
     assert call(requestState=again["requestState"], inputResponses=both)["resultType"] == "task"
+
+
+VERSION_1 = """
+CREATE TABLE task (id TEXT PRIMARY KEY, tool TEXT NOT NULL, arguments TEXT NOT NULL, status TEXT NOT NULL,
+    message TEXT, created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, ttl_ms INTEGER,
+    poll_ms INTEGER NOT NULL, position INTEGER NOT NULL, state TEXT NOT NULL, due_ms INTEGER,
+    cancel_requested INTEGER NOT NULL DEFAULT 0, result TEXT, error TEXT) STRICT, WITHOUT ROWID;
+CREATE INDEX task_due ON task (due_ms) WHERE due_ms IS NOT NULL;
+CREATE TABLE question (task_id TEXT NOT NULL REFERENCES task (id) ON DELETE CASCADE, key TEXT NOT NULL,
+    position INTEGER NOT NULL, request TEXT NOT NULL, response TEXT, PRIMARY KEY (task_id, key))
+    STRICT, WITHOUT ROWID;
+CREATE TABLE secret (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO secret VALUES ('request-state', x'0102');
+INSERT INTO task VALUES ('tsk_old', 'probe', '{"a":1}', 'input_required', 'Waiting', 5, 9, 60000, 10, 3,
+    '{"s":2}', NULL, 0, NULL, NULL);
+INSERT INTO task VALUES ('tsk_older', 'probe', '{}', 'completed', NULL, 4, 8, NULL, 10, 1, '{}', NULL, 1,
+    '{"content":[]}', NULL);
+INSERT INTO question VALUES ('tsk_old', 'b', 0, '{"method":"m"}', '{"action":"decline"}');
+INSERT INTO question VALUES ('tsk_old', 'a', 1, '{"method":"m"}', NULL);
+PRAGMA user_version = 1;
+"""
+
+
+def older_file(path: Path) -> None:
+    """A file as the first version left it."""
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(VERSION_1)
+
+
+def test_an_older_versions_file_keeps_its_tasks_which_go_on(path):
+    older_file(path)
+    store = Store.open(path)
+    assert store.request_state_key == b"\x01\x02"
+    waiting, ended = store.get("local", "tsk_old"), store.get("local", "tsk_older")
+    asked = {"method": "m"}
+    questions = (Question("b", asked, {"action": "decline"}), Question("a", asked))
+    expected = Task("tsk_old", "probe", {"a": 1}, 5, 9, 60000, 10, None, "input_required", "Waiting", 3)
+    assert waiting == replace(expected, state={"s": 2}, questions=questions, revision=2)
+    assert ended is not None
+    assert (ended.status, ended.result, ended.cancel_requested) == ("completed", {"content": []}, True)
+    assert store.revision() == 2
+    store.answer("local", "tsk_old", {"a": {"action": "accept"}}, "ada", 20)
+    assert [task.id for task in store.changed_since("local", 2, ["tsk_old", "tsk_older"])] == ["tsk_old"]
+    assert store.claim("mine", 20, 100) is not None
+
+
+def test_a_file_that_cannot_be_brought_up_to_date_stays_as_it_was(path, monkeypatch):
+    older_file(path)
+    broken = (*migrations._SECOND, "INSERT INTO no_such_table VALUES (1)")
+    monkeypatch.setattr(migrations, "_MIGRATIONS", (migrations._FIRST, broken))
+    with pytest.raises(ServeError, match="no_such_table"):
+        Store.open(path)
+    monkeypatch.undo()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)
+        tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+    assert tables == [("question",), ("secret",), ("task",)]
+    assert Store.open(path).get("local", "tsk_old") is not None
+
+
+def test_processes_that_open_a_new_folder_at_once_agree_on_it(path):
+    start = threading.Barrier(4)
+
+    def opened(_: int) -> bytes:
+        start.wait()
+        return Store.open(path).request_state_key
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(opened, range(4)))) == 1
