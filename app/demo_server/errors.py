@@ -20,6 +20,8 @@ INTERNAL_ERROR: Final = -32603
 HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
+TOO_MANY: Final = 429
+"""The service's own code, outside of the range that JSON-RPC reserves; HTTP's status says the same."""
 
 _BAD_REQUEST: Final = frozenset(
     {PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION}

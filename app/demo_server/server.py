@@ -19,6 +19,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from app.demo_server.errors import ServeError
+from app.demo_server.listening import KEEP_ALIVE_SECONDS, LOOK_SECONDS, Listening
+from app.demo_server.polling import PollLimit
 from app.demo_server.request_state import Seal
 from app.demo_server.service import Service
 from app.demo_server.store import Store
@@ -42,21 +44,43 @@ def build_app(
     run_worker: bool = True,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     token: Callable[[], str] = lambda: secrets.token_hex(16),
+    limit_polling: bool = False,
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+    look_seconds: float = LOOK_SECONDS,
     stopped: Callable[[BaseException | None], None] = lambda error: None,
 ) -> Starlette:
     """Return the application over the folder *data*.
 
-    With *run_worker* off nothing moves until a test does ``await app.state.worker.step()``. *stopped* is told
-    when the worker ends by itself, which it does only where the store can't be read or written.
+    With *run_worker* off nothing moves until a test does ``await app.state.worker.step()``. With
+    *limit_polling* a task can't be looked at more often than its poll interval says. *stopped* is told when
+    the worker ends by itself, which it does only where the store can't be read or written.
+    ``app.state.listening.close()`` ends all subscriptions.
 
     Raises:
         ServeError: the folder can't be used, or there is no such set of tools.
     """
     toolset = tools_named(tools)
     store = Store.open(data / "tasks.db")
-    worker = Worker(store, toolset, step_ms=round(step_seconds * 1000), now_ms=now_ms, token=token)
+
+    def wake() -> None:
+        worker.wake()
+        listening.wake()
+
     seal = Seal(store.request_state_key)
-    service = Service(store, toolset, seal, poll_ms=poll_ms, now_ms=now_ms, token=token, wake=worker.wake)
+    service = Service(store, toolset, seal, poll_ms=poll_ms, now_ms=now_ms, token=token, wake=wake)
+    listening = Listening(
+        store, service.find, keep_alive_seconds=keep_alive_seconds, look_seconds=look_seconds
+    )
+    worker = Worker(
+        store,
+        toolset,
+        step_ms=round(step_seconds * 1000),
+        now_ms=now_ms,
+        token=token,
+        changed=listening.wake,
+    )
+    polls = PollLimit(poll_ms, now_ms) if limit_polling else None
+    endpoint = Endpoint(service, listening, polls=polls)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -71,8 +95,9 @@ def build_app(
                 await asyncio.wait([running])
             store.close()
 
-    app = Starlette(routes=[Route(PATH, Endpoint(service).post, methods=["POST"])], lifespan=lifespan)
+    app = Starlette(routes=[Route(PATH, endpoint.post, methods=["POST"])], lifespan=lifespan)
     app.state.worker = worker
+    app.state.listening = listening
     return app
 
 
@@ -84,6 +109,7 @@ def serve(
     *,
     step_seconds: float = STEP_SECONDS,
     poll_ms: int = POLL_INTERVAL_MS,
+    limit_polling: bool = False,
 ) -> None:
     """Serve on this machine until SIGINT or SIGTERM; a *port* of 0 is a free one.
 
@@ -103,7 +129,14 @@ def serve(
             server.should_exit = True
 
     try:
-        app = build_app(data, tools, step_seconds=step_seconds, poll_ms=poll_ms, stopped=stop)
+        app = build_app(
+            data,
+            tools,
+            step_seconds=step_seconds,
+            poll_ms=poll_ms,
+            limit_polling=limit_polling,
+            stopped=stop,
+        )
         config = uvicorn.Config(
             app,
             lifespan="on",
@@ -118,7 +151,8 @@ def serve(
             timeout_keep_alive=75,
             timeout_graceful_shutdown=2,
         )
-        server = _Server(config, lambda: ready(f"http://{HOST}:{listener.getsockname()[1]}{PATH}"))
+        url = f"http://{HOST}:{listener.getsockname()[1]}{PATH}"
+        server = _Server(config, lambda: ready(url), app.state.listening.close)
         server.run(sockets=[listener])
     finally:
         listener.close()
@@ -146,16 +180,22 @@ def _listen(port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, saying when it is ready, and ending without raising the signal that ended it again."""
+    """uvicorn, saying when it is ready and when it ends, and not raising the signal that ended it again."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], ending: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self._ending = ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # The subscriptions first: uvicorn waits for open replies, and these end only when they are told to.
+        self._ending()
+        await super().shutdown(sockets=sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

@@ -188,6 +188,13 @@ class Service:
         self._wake()
         return _result("complete", {})
 
+    def find(self, client: Client, task_id: str) -> Task | None:
+        """Return the task that ``tasks/get`` would show to *client*, or ``None`` where it would refuse."""
+        try:
+            return self._find({"taskId": task_id}, client)
+        except RpcError:
+            return None
+
     def _find(self, params: Mapping[str, Any], client: Client) -> Task:
         """Return the caller's task; somebody else's is looked for, and not found, like one that never was."""
         owner, task_id, now = client.caller.tenant, params["taskId"], self._now_ms()

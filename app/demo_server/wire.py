@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import sqlite3
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -28,6 +28,10 @@ from app.demo_server.errors import (
     UNSUPPORTED_VERSION,
     RpcError,
 )
+from app.demo_server.listening import METHOD as LISTEN
+from app.demo_server.listening import Listening
+from app.demo_server.owners import LOCAL, Caller
+from app.demo_server.polling import PollLimit
 from app.demo_server.service import PROTOCOL_VERSION, Client, Service
 
 BODY_LIMIT: Final = 1024 * 1024
@@ -46,8 +50,18 @@ RequestId = str | int | None
 class Endpoint:
     """The one endpoint of the service."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(
+        self,
+        service: Service,
+        listening: Listening,
+        caller_of: Callable[[str | None], Caller | None] = lambda authorization: LOCAL,
+        polls: PollLimit | None = None,
+    ) -> None:
+        """*caller_of* reads the header ``Authorization``; without *polls*, polling is not limited."""
         self._service = service
+        self._listening = listening
+        self._caller_of = caller_of
+        self._polls = polls
 
     async def post(self, request: Request) -> Response:
         """Answer one POST."""
@@ -55,20 +69,37 @@ class Endpoint:
         try:
             given = headers.joined(request.headers.items())
             _check_source(given)
+            caller = self._caller(given)
             message = _decode(await _body(request))
             request_id = _id(message)
             if "id" not in message:
                 return Response(status_code=202)
-            result = await self._dispatch(message, given)
+            result = await self._dispatch(message, given, caller)
         except RpcError as error:
             return _reply({"error": error.body()}, request_id, error.http_status, error.headers)
         except sqlite3.Error:
             _log.exception("the store refused")
             lost = RpcError(INTERNAL_ERROR, "the service can't reach its data")
             return _reply({"error": lost.body()}, request_id, lost.http_status)
-        return _reply({"result": result}, request_id, 200)
+        return result if isinstance(result, Response) else _reply({"result": result}, request_id, 200)
 
-    async def _dispatch(self, message: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+    def _caller(self, given: Mapping[str, str]) -> Caller:
+        authorization = given.get("authorization")
+        caller = self._caller_of(authorization)
+        if caller is None:
+            # RFC 6750, 3.1: whoever brought no token at all is told nothing of an error.
+            challenge = "Bearer" if authorization is None else 'Bearer error="invalid_token"'
+            raise RpcError(
+                INVALID_REQUEST,
+                "this service needs a valid bearer token",
+                http_status=401,
+                headers={"WWW-Authenticate": challenge},
+            )
+        return caller
+
+    async def _dispatch(
+        self, message: Mapping[str, Any], given: Mapping[str, str], caller: Caller
+    ) -> dict[str, Any] | Response:
         method = message["method"]
         params = message.get("params", {})
         if not isinstance(params, dict):
@@ -76,8 +107,10 @@ class Endpoint:
         if method == "initialize" and "_meta" not in params:
             # A client of an older revision; it learns what is spoken here.
             raise _unsupported(params.get("protocolVersion"))
-        client = _client(params, given)
+        client = _client(params, given, caller)
         headers.check_method(given, method)
+        if method == LISTEN:
+            return self._listening.open(message["id"], params, client)
         verb = self._service.verbs.get(method)
         if verb is None:
             known = {"supported": [PROTOCOL_VERSION]} if method == "initialize" else None
@@ -87,6 +120,8 @@ class Endpoint:
             headers.check_params(
                 given, self._service.input_schema(params["name"]) or {}, params.get("arguments")
             )
+        if method == "tasks/get" and client.tasks and self._polls is not None:
+            self._polls.check(caller.tenant, params["taskId"])
         result = verb(params, client)
         return await result if isinstance(result, Awaitable) else result
 
@@ -148,7 +183,7 @@ def _id(message: Mapping[str, Any]) -> RequestId:
     return request_id
 
 
-def _client(params: Mapping[str, Any], given: Mapping[str, str]) -> Client:
+def _client(params: Mapping[str, Any], given: Mapping[str, str], caller: Caller) -> Client:
     """Check what every request says about itself, and return what its sender can do."""
     meta = params.get("_meta")
     if not isinstance(meta, dict):
@@ -162,7 +197,7 @@ def _client(params: Mapping[str, Any], given: Mapping[str, str]) -> Client:
     headers.check_version(given, version)
     if version != PROTOCOL_VERSION:
         raise _unsupported(version)
-    return Client.from_capabilities(capabilities)
+    return Client.from_capabilities(capabilities, caller)
 
 
 def _unsupported(requested: object) -> RpcError:

@@ -61,7 +61,9 @@ class Worker:
         token: Callable[[], str],
         lease_ms: int = LEASE_MS,
         step_seconds_limit: float = STEP_SECONDS_LIMIT,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """*changed* is called after each step that was committed."""
         self._store = store
         self._tools = tools
         self._step_ms = step_ms
@@ -69,6 +71,7 @@ class Worker:
         self._token = token
         self._lease_ms = lease_ms
         self._limit = step_seconds_limit
+        self._changed = changed
         self._news = asyncio.Event()
         self.holder = token()
         """The name that this worker's leases are in: no other has the same."""
@@ -123,6 +126,7 @@ class Worker:
             counted = self._store.advance(task, _failed(task, _broke(task)), self.holder, now)
         if not counted:
             _log.warning("a step of %s came too late and did not count", task.tool)
+        self._changed()
 
     def _change(self, task: Task, outcome: Outcome | RpcError, now: int) -> Change:
         match outcome:

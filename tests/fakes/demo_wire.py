@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +18,8 @@ TASKS = "io.modelcontextprotocol/tasks"
 META = "io.modelcontextprotocol/"
 EVERYTHING: dict[str, Any] = {"extensions": {TASKS: {}}, "elicitation": {"form": {}, "url": {}}}
 NAMED_BY = {"tools/call": "name", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
+PATIENCE = 30.0
+"""Seconds until a stream that says nothing counts as hung."""
 _ids = itertools.count(1)
 
 
@@ -53,6 +58,54 @@ def headers_for(message: dict[str, Any]) -> dict[str, str]:
         safe = name.isascii() and name.isprintable() and name == name.strip()
         headers["Mcp-Name"] = name if safe else f"=?base64?{base64.b64encode(name.encode()).decode()}?="
     return headers
+
+
+class EventStream:
+    """A reply that is an event stream, as its lines come."""
+
+    def __init__(self, response: httpx.Response, request_id: Any) -> None:
+        self.response = response
+        self.id = request_id
+        self.seen: list[dict[str, Any]] = []
+        """Every message so far."""
+        self.fields: set[str] = set()
+        """The names of the fields that its events had."""
+        self._lines = response.aiter_lines()
+
+    async def next(self) -> dict[str, Any]:
+        """Return the next message, passing over comments."""
+        async for line in self._within():
+            field, _, value = line.partition(":")
+            if field:
+                self.fields.add(field)
+            if field == "data":
+                message: dict[str, Any] = json.loads(value)
+                self.seen.append(message)
+                return message
+        raise EOFError("the stream ended")
+
+    async def next_comment(self) -> str:
+        """Return the next comment; a message before it fails."""
+        async for line in self._within():
+            assert not line.startswith("data:"), line
+            if line.startswith(":"):
+                return line
+        raise EOFError("the stream ended")
+
+    async def until(self, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Return the first message that is *enough*."""
+        while not enough(message := await self.next()):
+            pass
+        return message
+
+    async def ended(self) -> bool:
+        """Say whether nothing but empty lines comes before the end of the stream."""
+        return [line async for line in self._within() if line] == []
+
+    async def _within(self) -> AsyncIterator[str]:
+        async with asyncio.timeout(PATIENCE):
+            async for line in self._lines:
+                yield line
 
 
 class DemoWire:
@@ -116,6 +169,22 @@ class DemoWire:
     async def answer(self, task_id: str, **responses: Any) -> dict[str, Any]:
         """Answer questions of a task by key."""
         return await self.call("tasks/update", {"taskId": task_id, "inputResponses": responses})
+
+    @asynccontextmanager
+    async def stream(
+        self, message: dict[str, Any], headers: dict[str, str] | None = None
+    ) -> AsyncIterator[EventStream]:
+        """Send *message* and read its reply event by event; leaving the block closes the connection."""
+        given = headers_for(message) | {"Content-Type": "application/json"} | (headers or {})
+        async with self._http.stream("POST", self.url, json=message, headers=given) as response:
+            yield EventStream(response, message["id"])
+
+    @asynccontextmanager
+    async def listening(self, task_ids: list[str]) -> AsyncIterator[EventStream]:
+        """Listen for tasks."""
+        message = envelope("subscriptions/listen", {"notifications": {"taskIds": task_ids}})
+        async with self.stream(message) as stream:
+            yield stream
 
     async def until(self, task_id: str, *statuses: str) -> dict[str, Any]:
         """Poll a task that a running worker moves until it has one of *statuses*, for at most 30 seconds."""

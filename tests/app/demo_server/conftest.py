@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import uvicorn
 from fakes.demo import demo
 from fakes.demo_wire import DemoWire
 
+from app.demo_server.listening import Listening
 from app.demo_server.server import build_app
 from app.demo_server.worker import Worker
 
@@ -37,6 +39,15 @@ class LocalService:
     worker: Worker
     clock: Clock
     url: str
+    listening: Listening
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        """Wait until *reached* says so, for at most 30 seconds."""
+        async with asyncio.timeout(30):
+            while True:
+                if reached():
+                    return
+                await asyncio.sleep(0.005)
 
     async def settle(self) -> int:
         """Do every step that is due; return how many there were."""
@@ -62,7 +73,14 @@ class LocalService:
 async def service(tmp_path: Path) -> AsyncIterator[LocalService]:
     """A service whose steps are due at once and done only on demand."""
     clock = Clock()
-    app = build_app(tmp_path / "demo", step_seconds=0, run_worker=False, now_ms=clock)
+    app = build_app(
+        tmp_path / "demo",
+        step_seconds=0,
+        run_worker=False,
+        now_ms=clock,
+        keep_alive_seconds=0.05,
+        look_seconds=0.01,
+    )
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     config = uvicorn.Config(app, log_level="error", ws="none", lifespan="on")
@@ -72,7 +90,7 @@ async def service(tmp_path: Path) -> AsyncIterator[LocalService]:
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
     async with DemoWire(url) as wire:
-        yield LocalService(wire, app.state.worker, clock, url)
+        yield LocalService(wire, app.state.worker, clock, url, app.state.listening)
     # Not shutdown(): that waits a tenth of a second for clients, and here the only one has gone.
     for each in server.servers:
         each.close()
