@@ -70,6 +70,7 @@ class McpClient:
         self._declares_tasks = TASKS_EXTENSION in (declared.extensions or {})
         self._sender = Sender(transport, client_info, declared, self._limits)
         self._sender.on_discovery = lambda result: self._cache.put("server/discover", {}, result)
+        self._sender.on_tools_changed = lambda: self._cache.drop("tools/list")
         self._cache = ResultCache()
         self._listing = Listing(self.request, self._cache, self._limits)
         self._check_output = check_output

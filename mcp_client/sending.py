@@ -66,6 +66,8 @@ class Sender:
         self._probing = asyncio.Lock()
         self.on_discovery: Callable[[JSONObject], None] = lambda result: None
         """Told the result of each probe, which says the same as a server/discover of one's own."""
+        self.on_tools_changed: Callable[[], None] = lambda: None
+        """Told that the list of tools is another one now."""
 
     async def send(
         self,

@@ -78,7 +78,13 @@ class Subscription:
     bounded; what had to be let go is told as `Missed`.
     """
 
-    def __init__(self, request_id: str, asked: frozenset[str], tools_changed: bool) -> None:
+    def __init__(
+        self,
+        request_id: str,
+        asked: frozenset[str],
+        tools_changed: bool,
+        on_tools_changed: Callable[[], None],
+    ) -> None:
         """Begin unacknowledged; `McpClient.listen` is how to open one."""
         self.accepted: frozenset[str] = frozenset()
         """The task ids that the server agreed to tell of; all others have to be polled."""
@@ -89,6 +95,7 @@ class Subscription:
         self._id = request_id
         self._asked = asked
         self._wants_tools = tools_changed
+        self._on_tools_changed = on_tools_changed
         self._acknowledged = asyncio.Event()
         self._backlog = _Backlog()
         self._faults: dict[str, None] = {}
@@ -129,6 +136,7 @@ class Subscription:
         elif method == _TASK:
             self._take_task(params, received)
         elif method == _TOOLS and self.tools_changed:
+            self._on_tools_changed()
             self._backlog.put(None, ToolsChanged(), 0)
         else:
             self._note(f"The server sent {quoted(method)}, which has no place in this subscription.")
@@ -305,7 +313,7 @@ async def _opened(
 ) -> tuple[Subscription, asyncio.Task[None]]:
     """Return an acknowledged subscription, and the task that reads its stream."""
     request = sender.outgoing(LISTEN, params)
-    found = Subscription(request.id, asked, tools_changed)
+    found = Subscription(request.id, asked, tools_changed, sender.on_tools_changed)
     reader = asyncio.create_task(found._read(sender.transport, request, clock))
     acknowledged = asyncio.create_task(found._acknowledged.wait())
     seconds = sender.limits.ack_seconds

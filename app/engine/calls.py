@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import simplejson
 
-from app.engine import call_writes, reconcile
+from app.engine import call_writes
 from app.engine.clock import Clock
 from app.engine.commands import CallOutcome, EngineError
 from app.engine.observed import to_json
@@ -262,9 +262,7 @@ class Calls:
                 return CallOutcome("input_required", key)
             case CallToolResult() | CompleteResult():
                 await self._change(key, call_writes.completed(reply))
-                broken = await self._outputs.judged(key)
-                if broken is not None:
-                    await self._change(key, lambda call, _: reconcile.faulty_result(call, broken))
+                broken = await self._outputs.judge(key)
                 return CallOutcome("complete", key, result_json=to_json(reply.raw), message=broken)
 
     async def _broken(

@@ -92,7 +92,8 @@ class InboxEngine:
         self._feed = feed
         self._clock = clock
         self._observer = Observer(store, reader, servers, feed, clock)
-        self._outputs = Outputs(reader, servers)
+        self._outputs = Outputs(reader, servers, self._observer)
+        self._observer.on_completed = self._completed
         self._outbox = Outbox(store, reader, servers, self._observer, presence, clock)
         self._calls = Calls(
             store,
@@ -382,12 +383,18 @@ class InboxEngine:
         self._feed.add(key)
         self._runner.nudge()
 
+    def _completed(self, key: TaskKey) -> None:
+        self._begin(self._outputs.judge(key))
+
     async def _own(self, work: Coroutine[Any, Any, T]) -> T:
         """Do *work* to its end even when whoever asked for it goes away, such as a screen that is closed."""
-        task = asyncio.ensure_future(work)
+        return await asyncio.shield(self._begin(work))
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._done)
-        return await asyncio.shield(task)
+        return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._work.discard(task)

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Final
 
 import simplejson
 
+from app.engine import reconcile
 from app.engine.commands import EngineError
 from app.engine.servers import Servers
+from app.engine.watcher import Observer
 from app.text import inert_line
 from mcp_client import McpClient, McpError, read_tool_result
+from storage.errors import UnknownTask
 from storage.reader import StoreReader
 from storage.records import TaskKey
 
@@ -27,17 +31,24 @@ log = logging.getLogger(__name__)
 class Outputs:
     """Judges the results that are in the store; lists a server's tools for it where nobody has yet."""
 
-    def __init__(self, reader: StoreReader, servers: Servers) -> None:
+    def __init__(self, reader: StoreReader, servers: Servers, observer: Observer) -> None:
         self._reader = reader
         self._servers = servers
+        self._observer = observer
         self._listed: set[str] = set()
 
-    async def judged(self, key: TaskKey) -> str | None:
-        """Say what is wrong with the result of a task or call; ``None``: nothing, or nobody can tell.
+    async def judge(self, key: TaskKey) -> str | None:
+        """Store what is wrong with the result of a task or call, and return it; ``None``: nothing, or nobody
+        can tell."""
+        broken = await self._judged(key)
+        if broken is not None:
+            with suppress(UnknownTask):  # forgotten meanwhile
+                await self._observer.change(key, lambda task, _: reconcile.faulty_result(task, broken))
+        return broken
 
-        The tool of a task that was made elsewhere is not known.
-        """
+    async def _judged(self, key: TaskKey) -> str | None:
         task = self._reader.task(key)
+        # The tool of a task that was made elsewhere is not known.
         if task is None or task.tool is None or task.state.result_json is None or task.state.is_error:
             return None
         tool = task.tool

@@ -108,7 +108,7 @@ class Servers:
         """
         opened = await self._usable(name)
         async with AsyncExitStack() as stack:
-            told = opened.client.listen(task_ids, clock=lambda: self._clock.now() / 1000)
+            told = opened.client.listen(task_ids, tools_changed=True, clock=lambda: self._clock.now() / 1000)
             try:
                 subscription = await stack.enter_async_context(told)
             except ServerError:

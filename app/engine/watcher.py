@@ -55,6 +55,8 @@ class Observer:
         self._faults: dict[TaskKey, set[str]] = {}
         self._told: dict[TaskKey, int] = {}
         """When a notification last changed a task."""
+        self.on_completed: Callable[[TaskKey], None] = lambda key: None
+        """Told each task whose result was just stored."""
 
     def lock(self, key: TaskKey) -> asyncio.Lock:
         """Return the lock under which a task is looked at, and its answers delivered."""
@@ -123,7 +125,9 @@ class Observer:
             overtaken = self._is_overtaken(task, begun)
             return TaskWrites() if overtaken else reconcile.reconcile(task, questions, seen)
 
-        await self.change(key, decide)
+        writes = await self.change(key, decide)
+        if writes.state is not None and writes.state.status == "completed":
+            self.on_completed(key)
         return not overtaken
 
     async def take_told(self, key: TaskKey, seen: Observed, received: int, newest: int | None) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
-from fakes.mcp_server import ScriptedServer, error, http_reply, result
+from fakes.mcp_server import Exchange, ScriptedServer, error, head, http_reply, notification, result
 
-from mcp_client import AuthRequired, InputRequiredResult, McpClient, ProtocolError, ServerError
+from mcp_client import AuthRequired, InputRequiredResult, McpClient, ProtocolError, ServerError, ToolsChanged
 from mcp_client.cache import BYTES_MOST, TTL_MOST_MS, ResultCache
 
 DISCOVERED = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
@@ -247,3 +249,35 @@ async def test_other_lists_are_read_through_all_their_pages(
     with pytest.raises(ProtocolError) as broken:
         await client.list_all("prompts/list", "prompts")
     assert broken.value.field == "prompts"
+
+
+@pytest.mark.rule("caching.refetched-early")
+async def test_a_list_is_stale_once_its_server_tells_that_it_changed(
+    server: ScriptedServer, client: McpClient
+) -> None:
+    told = asyncio.Event()
+
+    async def listening(exchange: Exchange) -> None:
+        meta = {"io.modelcontextprotocol/subscriptionId": exchange.request.json["id"]}
+        honoured = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+        acknowledged = notification("notifications/subscriptions/acknowledged", honoured)
+        changed = notification("notifications/tools/list_changed", {"_meta": meta})
+        await exchange.send(head(200, "text/event-stream", {}) + event(acknowledged))
+        await told.wait()
+        await exchange.send(event(changed))
+        await exchange.closed_by_client()
+
+    server.on("tools/list", result({"tools": [], "ttlMs": 60_000}))
+    server.on("subscriptions/listen", listening)
+    async with client.listen([], tools_changed=True) as subscription:
+        await client.list_tools()
+        await client.list_tools()
+        assert len(server.of("tools/list")) == 1
+        told.set()
+        assert isinstance(await anext(subscription), ToolsChanged)
+        await client.list_tools()
+    assert len(server.of("tools/list")) == 2
+
+
+def event(value: Any) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"

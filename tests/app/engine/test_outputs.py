@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fakes.inbox import Inbox
+from fakes.inbox import Inbox, Running
 from fakes.mcp_server import error, result
-from fakes.task_script import TaskScript
+from fakes.task_script import TaskScript, handle
 
 from app.engine.structured import check_output
 
@@ -84,3 +84,18 @@ async def test_a_server_that_does_not_list_its_tools_is_asked_once_and_its_resul
     for _ in range(2):
         assert (await inbox.engine.call("ci", "count", "{}")).message is None
     assert len(server.of("tools/list")) == 1
+
+
+async def test_a_task_whose_result_breaks_its_schema_says_so_and_keeps_the_result(
+    inbox: Inbox, server: TaskScript
+) -> None:
+    lists(server)
+    server.show("t1")
+    server.on("tools/call", result(handle("t1")))
+    key = (await inbox.engine.call("ci", "count", "{}")).key
+    server.show("t1", "completed", result={"content": [], "structuredContent": {"n": "x"}})
+    async with Running(inbox.engine):
+        await inbox.until(lambda: inbox.task(key).state.problem)
+    assert inbox.task(key).state.problem == WRONG
+    assert inbox.task(key).section == "finished"
+    assert '"n": "x"' in (inbox.task(key).state.result_json or "")
