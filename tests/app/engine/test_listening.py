@@ -17,7 +17,7 @@ import pytest
 from fakes.inbox import FASTER, Inbox, Running
 from fakes.listen_script import ack, finished, told
 from fakes.listening_script import Line, ListeningScript
-from fakes.mcp_server import Exchange, Reply, drop, error, head, http_reply, reset, result, stream
+from fakes.mcp_server import Exchange, Reply, drop, error, head, http_reply, reset, result, stream, wait
 from fakes.task_script import APPROVE, OTHER, TaskScript, task
 
 from app.config import ServersFile
@@ -43,6 +43,17 @@ async def watched(inbox: Inbox, server: ListeningScript) -> Inbox:
     server.show("t1")
     await inbox.engine.track("ci", "t1")
     return inbox
+
+
+@pytest.fixture
+async def slow(tmp_path: Path, server: ListeningScript) -> AsyncIterator[Inbox]:
+    """An inbox at its true pace, with two tasks that are told of."""
+    inbox = await Inbox.open(tmp_path, {"ci": server.url}, faster=1)
+    for name in ("t1", "t2"):
+        server.show(name, pollIntervalMs=300_000)
+        await inbox.engine.track("ci", name)
+    yield inbox
+    await inbox.close()
 
 
 async def subscribed(inbox: Inbox, server: ListeningScript) -> None:
@@ -117,15 +128,34 @@ async def test_a_question_that_is_told_is_shown_once_and_answered_once(
 
 
 async def test_an_answer_brings_quick_looks_although_a_stream_is_open(
-    watched: Inbox, server: ListeningScript
+    slow: Inbox, server: ListeningScript
 ) -> None:
-    async with Running(watched.engine):
-        await subscribed(watched, server)
+    async with Running(slow.engine):
+        await subscribed(slow, server)
         await server.tell("t1", "input_required", inputRequests={"q": APPROVE})
-        await watched.until(lambda: watched.task(KEY).section == "needs-you")
-        await watched.engine.answer(KEY, [watched.accept(KEY)])
-        server.show("t1")  # and the stream says nothing
-        await watched.until(lambda: watched.states(KEY) == {"q": "settled"})
+        await slow.until(lambda: slow.task(KEY).section == "needs-you")
+        await slow.engine.answer(KEY, [slow.accept(KEY)])
+        server.show("t1")  # and the stream says nothing; the next look would be minutes away
+        await slow.until(lambda: slow.states(KEY) == {"q": "settled"})
+
+
+async def test_what_changed_before_the_acknowledgement_is_seen_by_asking_once_more(
+    tmp_path: Path, server: ListeningScript
+) -> None:
+    """A look that was on its way when the stream opened may show what was before; nobody tells the rest."""
+    go = asyncio.Event()
+    server.show("t1")
+    inbox = await Inbox.open(tmp_path, {"ci": server.url}, faster=1)
+    await inbox.engine.track("ci", "t1")
+    before = server.tasks["t1"]
+    server.on("tasks/get", wait(go, result(before)))
+    async with Running(inbox.engine):
+        await inbox.until(lambda: inbox.engine.observing("ci") == "subscribed")
+        server.on("tasks/get", server.get)
+        server.show("t1", "completed", result={})  # and nobody is told
+        go.set()
+        await inbox.until(lambda: inbox.task(KEY).section == "finished")
+    await inbox.close()
 
 
 @pytest.mark.rule("wire.listen-many-ids")
@@ -213,6 +243,26 @@ async def test_ended_tasks_ride_along_until_less_than_half_of_a_stream_is_alive(
         for number in (3, 4):
             await server.tell(f"t{number}", "cancelled")
         await server.until(lambda: not server.lines)
+
+
+async def test_a_smaller_stream_that_is_not_accepted_leaves_the_old_one_as_it_is(
+    inbox: Inbox, server: ListeningScript
+) -> None:
+    for number in range(3):
+        server.show(f"t{number}")
+        await inbox.engine.track("ci", f"t{number}")
+    async with Running(inbox.engine):
+        await subscribed(inbox, server)
+        server.accepts = lambda task_id: False
+        for number in (0, 1):
+            await server.tell(f"t{number}", "cancelled")
+        await server.until(lambda: server.log[1:] == ["open t2", "close t2"])
+        await asyncio.sleep(20 / FASTER)
+        assert len(server.of("subscriptions/listen")) == 2
+        assert inbox.engine.observing("ci") == "subscribed"
+        await server.tell("t2", "completed", result={})
+        await inbox.until(lambda: inbox.task(OTHER_KEY).section == "finished")
+        assert inbox.task(OTHER_KEY).state.observed_by == "subscription"
 
 
 async def test_a_forgotten_task_ends_its_stream(watched: Inbox, server: ListeningScript) -> None:
@@ -580,17 +630,6 @@ async def test_a_large_snapshot_is_asked_for_and_not_kept(
 
 FLOOD_S = 1.5
 """How long a server floods its stream, in seconds of a clock that is not made faster."""
-
-
-@pytest.fixture
-async def slow(tmp_path: Path, server: ListeningScript) -> AsyncIterator[Inbox]:
-    """An inbox at its true pace, with two tasks that are told of."""
-    inbox = await Inbox.open(tmp_path, {"ci": server.url}, faster=1)
-    for name in ("t1", "t2"):
-        server.show(name, pollIntervalMs=300_000)
-        await inbox.engine.track("ci", name)
-    yield inbox
-    await inbox.close()
 
 
 async def test_a_flood_of_snapshots_that_can_not_be_read_is_no_flood_of_looks(
