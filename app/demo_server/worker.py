@@ -133,15 +133,17 @@ class Worker:
             case RpcError():
                 return _failed(task, outcome)
             case Work(message, state, pause, pause_ms):
-                state = task.state if state is None else state
+                state = task.state if state is None else dict(state)
                 rest_ms = round(self._step_ms * pause) if pause_ms is None else pause_ms
                 return Change("working", message, state, due_ms=now + rest_ms)
             case Ask(message, requests):
+                if not requests:
+                    raise ValueError("a step that asks must ask something: this task would wait for ever")
                 ttl = None if task.ttl_ms is None else max(task.ttl_ms, now - task.created_ms + ASKING_TTL_MS)
                 return Change("input_required", message, task.state, asks=requests, ttl_ms=ttl)
             case Done(message, result, keep_ms):
                 ttl = None if keep_ms is None else now - task.created_ms + keep_ms
-                return Change("completed", message, task.state, result=result, ttl_ms=ttl)
+                return Change("completed", message, task.state, result=dict(result), ttl_ms=ttl)
             case Stopped(message):
                 return Change("cancelled", message, task.state)
         raise TypeError("a step returns an outcome")
