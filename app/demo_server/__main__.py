@@ -20,6 +20,8 @@ def main() -> int:
     parser.add_argument(
         "--poll-ms", type=int, default=POLL_INTERVAL_MS, help="the interval that clients are told"
     )
+    parser.add_argument("--tokens", type=Path)
+    parser.add_argument("--limit-polling", action="store_true")
     options = parser.parse_args()
     try:
         serve(
@@ -29,6 +31,8 @@ def main() -> int:
             _announce,
             step_seconds=options.speed,
             poll_ms=options.poll_ms,
+            tokens=options.tokens,
+            limit_polling=options.limit_polling,
         )
     except ServeError as error:
         print(error, file=sys.stderr)

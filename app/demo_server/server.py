@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from app.demo_server.errors import ServeError
 from app.demo_server.listening import KEEP_ALIVE_SECONDS, LOOK_SECONDS, Listening
+from app.demo_server.owners import Owners, load
 from app.demo_server.polling import PollLimit
 from app.demo_server.request_state import Seal
 from app.demo_server.service import Service
@@ -44,6 +45,7 @@ def build_app(
     run_worker: bool = True,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     token: Callable[[], str] = lambda: secrets.token_hex(16),
+    owners: Owners | None = None,
     limit_polling: bool = False,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     look_seconds: float = LOOK_SECONDS,
@@ -51,9 +53,10 @@ def build_app(
 ) -> Starlette:
     """Return the application over the folder *data*.
 
-    With *run_worker* off nothing moves until a test does ``await app.state.worker.step()``. With
-    *limit_polling* a task can't be looked at more often than its poll interval says. *stopped* is told when
-    the worker ends by itself, which it does only where the store can't be read or written.
+    With *run_worker* off nothing moves until a test does ``await app.state.worker.step()``. Without
+    *owners* everybody is one local tenant. With *limit_polling* a task can't be looked at more often than its
+    poll interval says. *stopped* is told when the worker ends by itself, which it does only where the store
+    can't be read or written.
     ``app.state.listening.close()`` ends all subscriptions.
 
     Raises:
@@ -80,7 +83,7 @@ def build_app(
         changed=listening.wake,
     )
     polls = PollLimit(poll_ms, now_ms) if limit_polling else None
-    endpoint = Endpoint(service, listening, polls=polls)
+    endpoint = Endpoint(service, listening, (owners or Owners()).caller_of, polls)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -109,16 +112,18 @@ def serve(
     *,
     step_seconds: float = STEP_SECONDS,
     poll_ms: int = POLL_INTERVAL_MS,
+    tokens: Path | None = None,
     limit_polling: bool = False,
 ) -> None:
     """Serve on this machine until SIGINT or SIGTERM; a *port* of 0 is a free one.
 
-    *ready* gets the endpoint's URL once connections are accepted.
+    *ready* gets the endpoint's URL once connections are accepted. *tokens* is a file as `owners` describes.
 
     Raises:
-        ServeError: the port or the folder can't be used, there is no such set of tools, or the data can no
-            longer be written.
+        ServeError: the port, the folder or the tokens can't be used, there is no such set of tools, or the
+            data can no longer be written.
     """
+    owners = None if tokens is None else load(tokens)
     listener = _listen(port)
     server: _Server | None = None
     failures: list[BaseException | None] = []
@@ -134,6 +139,7 @@ def serve(
             tools,
             step_seconds=step_seconds,
             poll_ms=poll_ms,
+            owners=owners,
             limit_polling=limit_polling,
             stopped=stop,
         )

@@ -30,7 +30,7 @@ from app.demo_server.errors import (
 )
 from app.demo_server.listening import METHOD as LISTEN
 from app.demo_server.listening import Listening
-from app.demo_server.owners import LOCAL, Caller
+from app.demo_server.owners import Caller
 from app.demo_server.polling import PollLimit
 from app.demo_server.service import PROTOCOL_VERSION, Client, Service
 
@@ -54,7 +54,7 @@ class Endpoint:
         self,
         service: Service,
         listening: Listening,
-        caller_of: Callable[[str | None], Caller | None] = lambda authorization: LOCAL,
+        caller_of: Callable[[str | None], Caller | None],
         polls: PollLimit | None = None,
     ) -> None:
         """*caller_of* reads the header ``Authorization``; without *polls*, polling is not limited."""

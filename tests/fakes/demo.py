@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,14 @@ class DemoProcess:
     """One service process over one data folder; starting it again keeps the folder and the port."""
 
     def __init__(
-        self, data: Path, *, speed: float = 0.02, poll_ms: int = 100, tools: str = "demo", port: int = 0
+        self,
+        data: Path,
+        *,
+        speed: float = 0.02,
+        poll_ms: int = 100,
+        tools: str = "demo",
+        port: int = 0,
+        options: Sequence[str] = (),
     ) -> None:
         self.data = data
         self.speed = speed
@@ -36,6 +43,8 @@ class DemoProcess:
         self.tools = tools
         self.port = port
         """0 until the first start has found a free one."""
+        self.options = options
+        """More of the command line."""
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -62,6 +71,7 @@ class DemoProcess:
             str(self.data),
         ]
         command += ["--tools", self.tools, "--speed", str(self.speed), "--poll-ms", str(self.poll_ms)]
+        command += self.options
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

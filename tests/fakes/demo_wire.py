@@ -111,8 +111,10 @@ class EventStream:
 class DemoWire:
     """One client of one endpoint; keeps every exchange for tests that look at all of them."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, headers: dict[str, str | None] | None = None) -> None:
         self.url = url
+        self.headers = headers or {}
+        """Sent with each request."""
         self.exchanges: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self._http = httpx.AsyncClient(
             timeout=30, verify=False
@@ -135,7 +137,7 @@ class DemoWire:
         given: dict[str, str | None] = {"Content-Type": "application/json"}
         if isinstance(message, dict) and isinstance(message.get("params"), dict) and "method" in message:
             given |= headers_for(message)
-        given |= headers or {}
+        given |= self.headers | (headers or {})
         content = (
             message if isinstance(message, bytes) else httpx.Request("POST", self.url, json=message).content
         )
@@ -175,8 +177,9 @@ class DemoWire:
         self, message: dict[str, Any], headers: dict[str, str] | None = None
     ) -> AsyncIterator[EventStream]:
         """Send *message* and read its reply event by event; leaving the block closes the connection."""
-        given = headers_for(message) | {"Content-Type": "application/json"} | (headers or {})
-        async with self._http.stream("POST", self.url, json=message, headers=given) as response:
+        given = headers_for(message) | self.headers | (headers or {})
+        chosen = {name: value for name, value in given.items() if value is not None}
+        async with self._http.stream("POST", self.url, json=message, headers=chosen) as response:
             yield EventStream(response, message["id"])
 
     @asynccontextmanager
