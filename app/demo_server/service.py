@@ -255,10 +255,11 @@ class Service:
             if not isinstance(responses, dict):
                 raise RpcError(INVALID_PARAMS, "inputResponses must be an object")
         taken = _responses(asked, responses)
-        if any(response["action"] != "accept" for response in taken.values()):
-            return _result(
-                "complete", tool_result("Nothing was started: a question before it was not accepted.")
-            )
+        for response in taken.values():
+            if response["action"] != "accept":
+                refusal = "declined" if response["action"] == "decline" else "dismissed"
+                text = f"Nothing was started: a question before it was {refusal}."
+                return _result("complete", tool_result(text))
         if len(taken) < len(asked):
             state = self._seal.make(client.caller, tool.name, arguments, self._now_ms())
             return _result("input_required", {"inputRequests": dict(asked), "requestState": state})

@@ -224,12 +224,12 @@ async def test_a_call_that_asks_first_becomes_a_task_when_it_is_repeated_with_th
     assert task["result"]["structuredContent"] == {"name": "Grace"}
 
 
-@pytest.mark.parametrize("response", [DECLINE, DISMISS])
-async def test_a_question_not_accepted_before_the_task_starts_nothing(service, response):
+@pytest.mark.parametrize(("response", "word"), [(DECLINE, "declined"), (DISMISS, "dismissed")])
+async def test_a_question_not_accepted_before_the_task_starts_nothing(service, response, word):
     asked = await first_call(service)
     result = await repeated(service, asked["requestState"], {"who": response})
     assert result["resultType"] == "complete"
-    assert "Nothing was started" in result["content"][0]["text"]
+    assert result["content"][0]["text"] == f"Nothing was started: a question before it was {word}."
 
 
 @pytest.mark.rule("mrtr.server-checks-responses")

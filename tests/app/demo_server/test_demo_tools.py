@@ -46,6 +46,9 @@ async def test_the_list_is_the_same_each_time_cacheable_and_of_valid_schemas(ser
         "ask_first",
         "two_questions",
         "long_build",
+        "publish_release",
+        "send_newsletter",
+        "restore_backup",
         "flaky_job",
         "broken_tool",
         "echo",
@@ -95,14 +98,19 @@ async def test_a_report_works_asks_for_its_outline_and_is_written(service, size,
     assert f"{sections} sections" in text_of(task)
 
 
-@pytest.mark.parametrize("response", [DECLINE, DISMISS, accept(approved=False)])
-async def test_a_report_whose_outline_is_not_approved_ends_unwritten(service, response):
+@pytest.mark.rule("elicitation.server-copes")
+@pytest.mark.parametrize(
+    ("response", "word"),
+    [(DECLINE, "declined"), (DISMISS, "dismissed"), (accept(approved=False), "not approved")],
+)
+async def test_a_report_whose_outline_is_not_approved_ends_unwritten(service, response, word):
     task_id = await service.started("generate_report", size="small")
     await service.settle()
     await service.wire.answer(task_id, approve_outline=response)
     task = await service.settled(task_id)
     assert task["status"] == "completed"
     assert task["result"]["structuredContent"] == {"size": "small", "approved": False}
+    assert text_of(task) == f"No small report: the outline was {word}."
 
 
 async def test_a_deployment_asks_a_field_of_every_kind(service):
@@ -175,6 +183,7 @@ async def test_two_questions_are_asked_at_once_and_one_answer_leaves_the_other_o
     await service.wire.answer(task_id, colour=DECLINE)
     task = await service.settled(task_id)
     assert task["result"]["structuredContent"] == {"colour": None, "count": 3}
+    assert text_of(task) == "Noted. colour: declined, count: 3."
 
 
 @pytest.mark.rule("tasks.failed-has-error")
@@ -200,6 +209,69 @@ async def test_a_long_build_tells_its_progress_and_ends(service):
     assert (await service.wire.get(task_id))["statusMessage"] == "Building module 1 of 20"
     assert await service.settle() == 20
     assert (await service.wire.get(task_id))["result"]["structuredContent"] == {"modules": 20}
+
+
+async def cancelled_after(service: Any, tool: str, steps: int) -> tuple[str, list[str]]:
+    """Cancel a task after some steps; return its id, and what it said at each step from then on."""
+    task_id = await service.started(tool)
+    for _ in range(steps):
+        await service.worker.step()
+    for _ in range(2):
+        acknowledged = await service.wire.call("tasks/cancel", {"taskId": task_id})
+        assert set(acknowledged) == {"resultType", "_meta"}
+    said = []
+    while await service.worker.step() is not None:
+        said.append((await service.wire.get(task_id))["statusMessage"])
+    return task_id, said
+
+
+@pytest.mark.rule("tasks.cancel-may-fail")
+async def test_a_release_is_published_although_it_was_cancelled(service):
+    task_id, said = await cancelled_after(service, "publish_release", 1)
+    assert said == [
+        "Signing (2 of 5)",
+        "Uploading (3 of 5)",
+        "Waiting for the mirrors (4 of 5)",
+        "Announcing (5 of 5)",
+        "Published",
+    ]
+    task = await service.wire.get(task_id)
+    assert (task["status"], task["result"]["structuredContent"]) == ("completed", {"published": True})
+
+
+@pytest.mark.rule("tasks.cancel-may-fail")
+async def test_a_newsletter_that_is_cancelled_completes_at_once_with_what_was_sent(service):
+    task_id, said = await cancelled_after(service, "send_newsletter", 3)
+    assert said == ["Sent"]
+    task = await service.wire.get(task_id)
+    assert (task["status"], task["result"]["structuredContent"]) == ("completed", {"sent": 3, "of": 10})
+
+
+@pytest.mark.rule("tasks.cancel-shows-later")
+async def test_a_backup_that_is_cancelled_is_put_back_first(service):
+    task_id, said = await cancelled_after(service, "restore_backup", 2)
+    assert said == [
+        "Cancelling: putting things back (1 of 3)",
+        "Cancelling: putting things back (2 of 3)",
+        "Cancelling: putting things back (3 of 3)",
+        "Cancelled; everything is as it was before",
+    ]
+    task = await service.wire.get(task_id)
+    assert task["status"] == "cancelled"
+    assert "result" not in task
+
+
+@pytest.mark.parametrize(
+    ("tool", "result"),
+    [
+        ("publish_release", {"published": True}),
+        ("send_newsletter", {"sent": 10, "of": 10}),
+        ("restore_backup", {"tables": 8}),
+    ],
+)
+async def test_what_nobody_cancels_comes_to_its_end(service, tool, result):
+    task = await service.settled(await service.started(tool))
+    assert (task["status"], task["result"]["structuredContent"]) == ("completed", result)
 
 
 async def test_echo_answers_at_once(service):
