@@ -41,6 +41,7 @@ _OURS: Final = re.compile(r"http://127\.0\.0\.1:\d+/mcp")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default, takes a free one.")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Where its tasks are kept.")
 @click.option("--tools", type=click.Choice(["demo", "conformance"]), default="demo", show_default=True)
+@click.option("--limit-polling", is_flag=True, help="Refuse looks that come sooner than the poll interval.")
 @click.option("--step-seconds", type=click.FloatRange(0, 3600), hidden=True, help="How long each step takes.")
 @click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End with the program that started it.")
 @click.pass_obj
@@ -49,6 +50,7 @@ def demo_server(
     port: int,
     data: Path | None,
     tools: str,
+    limit_polling: bool,
     step_seconds: float | None,
     until_stdin_closes: bool,
 ) -> None:
@@ -67,6 +69,7 @@ def demo_server(
             tools,
             lambda url: json_line(f"taskinbox demo service at {url}"),
             step_seconds=STEP_SECONDS if step_seconds is None else step_seconds,
+            limit_polling=limit_polling,
         )
     except ServeError as error:
         raise CommandError(Exit.FAILED, str(error)) from None

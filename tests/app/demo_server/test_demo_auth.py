@@ -57,9 +57,11 @@ async def test_nothing_is_answered_without_a_valid_token(guarded, caplog, method
     assert "result" not in response.json()
 
 
+@pytest.mark.rule("http.authenticated", "http.notification-refused-body")
 async def test_a_message_that_wants_no_answer_needs_a_token_too(guarded):
     message = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-    assert (await guarded.wire.send(message)).status_code == 401
+    refused = await guarded.wire.send(message)
+    assert (refused.status_code, refused.json().keys()) == (401, {"jsonrpc", "error"})
     assert (await guarded.wire.send(message, bearer(ADA))).status_code == 202
 
 
@@ -88,7 +90,9 @@ async def test_another_tenants_task_is_refused_in_the_words_of_one_that_never_wa
         assert await ada.get(task_id) == before
 
 
-@pytest.mark.rule("tasks.each-request-authorised", "tasks.listen-accepted-ids")
+@pytest.mark.rule(
+    "tasks.each-request-authorised", "tasks.listen-accepted-ids", "caching.server-controls-access"
+)
 async def test_a_subscription_tells_of_the_callers_own_tasks_alone(guarded):
     async with guarded.client(bearer(ADA)) as ada, guarded.client(bearer(EVE)) as eve:
         hers = (await ada.tool("flaky_job"))["taskId"]

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from fakes.demo_wire import EVERYTHING, META, VERSION, envelope, headers_for
+from fakes.demo_wire import EVERYTHING, META, VERSION, RpcFailure, accept, envelope, headers_for
 
 
 def _without(message: dict[str, Any], key: str) -> dict[str, Any]:
@@ -70,13 +70,22 @@ async def test_white_space_around_a_header_does_not_count(service):
 
 
 @pytest.mark.rule("http.server-decodes", "http.server-validation")
-async def test_a_name_in_base64_is_decoded_before_it_is_compared(service):
+async def test_a_name_in_base64_is_decoded_before_it_is_compared_and_has_one_form(service):
     message = envelope("tools/call", {"name": "echo", "arguments": {"text": "x"}})
     encoded = base64.b64encode(b"echo").decode()
     assert "result" in (await service.wire.send(message, {"Mcp-Name": f"=?base64?{encoded}?="})).json()
-    for malformed in ("ZWNo bw==", "ZWNobw=", "____", "/w=="):
+    for malformed in ("ZWNo bw==", "ZWNobw=", "ZWNobx==", "____", "/w==", ""):
         response = await service.wire.send(message, {"Mcp-Name": f"=?base64?{malformed}?="})
         assert response.json()["error"]["code"] == -32020
+
+
+async def test_a_header_that_is_repeated_is_no_header_that_repeats_the_body(service):
+    """Whoever routes by the one and whoever reads the other would not do the same."""
+    message = envelope("tools/call", {"name": "echo", "arguments": {"text": "x"}})
+    for name in ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"):
+        twice = [*headers_for(message).items(), (name, headers_for(message)[name])]
+        response = await service.wire._http.post(service.url, json=message, headers=twice)
+        assert (response.status_code, response.json()["error"]["code"]) == (400, -32020)
 
 
 @pytest.mark.rule("index.meta-missing-refused")
@@ -122,6 +131,13 @@ async def test_an_older_clients_initialize_learns_the_versions_spoken(service):
     assert response.json()["id"] == 0
 
 
+async def test_an_initialize_of_this_revision_is_a_method_that_it_does_not_have(service):
+    """It was removed; whoever sends it is told the versions spoken all the same."""
+    response = await service.wire.send(envelope("initialize", {"protocolVersion": VERSION}))
+    assert (response.status_code, response.json()["error"]["code"]) == (404, -32601)
+    assert response.json()["error"]["data"] == {"supported": [VERSION]}
+
+
 @pytest.mark.rule("http.method-unknown")
 @pytest.mark.parametrize(
     "method", ["tasks/status", "tasks/result", "tasks/list", "resources/read", "nonsense", ""]
@@ -130,6 +146,53 @@ async def test_an_unknown_method_is_404_with_a_json_rpc_error(service, method):
     response = await service.wire.send(envelope(method))
     assert response.status_code == 404
     assert response.json()["error"]["code"] == -32601
+
+
+@pytest.mark.rule("caching.hints", "caching.ttl-not-negative", "tools.order", "tools.listed")
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        ("tools/list", "tools"),
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ],
+)
+async def test_each_list_is_one_page_that_is_always_the_same_and_says_how_long_it_lasts(
+    service, method, kind
+):
+    first, second = [await service.wire.call(method, {}, {}) for _ in range(2)]
+    assert first == second
+    assert bool(first[kind]) == (kind == "tools")
+    assert (first["ttlMs"], first["cacheScope"]) == (3_600_000, "public")
+    declared = (await service.wire.call("server/discover"))["capabilities"]
+    assert declared[method.partition("/")[0]] == {}
+    for cursor in ("", "more", 7):
+        with pytest.raises(RpcFailure) as refused:
+            await service.wire.call(method, {"cursor": cursor})
+        assert refused.value.code == -32602
+
+
+@pytest.mark.rule("index.result-type-present", "index.server-info")
+async def test_every_result_has_its_type_and_says_which_server_gave_it(service):
+    def signed(result, kind):
+        assert result["resultType"] == kind
+        assert set(result["_meta"][f"{META}serverInfo"]) == {"name", "title", "version"}
+        return result
+
+    wire = service.wire
+    for method in ("server/discover", "tools/list", "prompts/list", "resources/list"):
+        signed(await wire.call(method), "complete")
+    signed(await wire.tool("echo", {"text": "x"}), "complete")
+    signed(await wire.tool("echo", {}), "complete")
+    signed(await wire.tool("ask_first"), "input_required")
+    task_id = signed(await wire.tool("two_questions"), "task")["taskId"]
+    signed(await wire.get(task_id), "complete")
+    await service.settle()
+    signed(await wire.answer(task_id, count=accept(count=1), colour=accept(colour="red")), "complete")
+    signed(await wire.call("tasks/cancel", {"taskId": await service.started("long_build")}), "complete")
+    ended = signed(await service.settled(task_id), "complete")
+    signed(ended["result"], "complete")
 
 
 @pytest.mark.rule("http.old-traffic-refused")
