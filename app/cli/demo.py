@@ -41,6 +41,12 @@ _OURS: Final = re.compile(r"http://127\.0\.0\.1:\d+/mcp")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default, takes a free one.")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Where its tasks are kept.")
 @click.option("--tools", type=click.Choice(["demo", "conformance"]), default="demo", show_default=True)
+@click.option(
+    "--tokens",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help='Ask for bearer tokens: a JSON object, {"TOKEN": {"tenant": NAME, "principal": NAME}}.',
+)
 @click.option("--limit-polling", is_flag=True, help="Refuse looks that come sooner than the poll interval.")
 @click.option("--step-seconds", type=click.FloatRange(0, 3600), hidden=True, help="How long each step takes.")
 @click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End with the program that started it.")
@@ -50,12 +56,14 @@ def demo_server(
     port: int,
     data: Path | None,
     tools: str,
+    tokens: Path | None,
     limit_polling: bool,
     step_seconds: float | None,
     until_stdin_closes: bool,
 ) -> None:
     """Run only the embedded task service, in the foreground, on 127.0.0.1."""
     from app.demo_server.errors import ServeError
+    from app.demo_server.owners import exposure
     from app.demo_server.server import STEP_SECONDS, serve
 
     if until_stdin_closes:
@@ -63,12 +71,15 @@ def demo_server(
     folder = data if data is not None else parts.paths.demo
     private_folder(folder)
     try:
+        if tokens is not None and (warning := exposure(tokens)) is not None:
+            words(f"warning: {inert_line(warning)}")
         serve(
             port,
             folder,
             tools,
             lambda url: json_line(f"taskinbox demo service at {url}"),
             step_seconds=STEP_SECONDS if step_seconds is None else step_seconds,
+            tokens=tokens,
             limit_polling=limit_polling,
         )
     except ServeError as error:

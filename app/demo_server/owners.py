@@ -101,8 +101,8 @@ def load(path: Path) -> Owners:
 
 
 def exposure(path: Path) -> str | None:
-    """Say that others can read the file of tokens, or return ``None`` where they can't."""
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+    """Say that others can read the file of tokens; ``None``: they can't, or there is no such file."""
+    if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
         return f"other users of this machine can read the tokens in {path}; chmod 600 it"
     return None
 

@@ -113,6 +113,7 @@ def test_a_file_of_tokens_that_others_can_read_is_told_of(tmp_path, mode, told):
     path.chmod(mode)
     warning = exposure(path)
     assert (warning is not None and "chmod 600" in warning) is told
+    assert exposure(tmp_path / "none.json") is None
 
 
 class House:
