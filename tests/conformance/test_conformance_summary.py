@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from conformance import client
-from conformance.summary import EXPECTED, Scenario, Unreadable, read, report, scenario
+from conformance.run import main, server
+from conformance.summary import CLIENT, SERVER, TASKS, Scenario, Unreadable, read, report, scenario
 
 PASSED = {"status": "SUCCESS", "name": "Good"}
 INITIALIZE = {"status": "SKIPPED", "name": "ClientMcpMethodHeader_initialize"}
@@ -91,8 +92,27 @@ def test_the_report_is_good_only_when_every_expected_scenario_passed() -> None:
 
 
 def test_the_driver_knows_every_scenario_that_is_counted() -> None:
-    assert client.SCENARIOS.keys() == EXPECTED.keys()
-    assert sum(EXPECTED.values()) == 64
+    assert client.SCENARIOS.keys() == CLIENT.keys()
+    assert sum(CLIENT.values()) == 64
+
+
+def test_a_server_is_held_to_the_numbers_that_are_known() -> None:
+    assert (len(TASKS), sum(TASKS.values())) == (9, 44)
+    assert (len(SERVER), sum(SERVER.values())) == (7, 73)
+
+
+def test_the_version_is_left_out_where_it_would_leave_out_the_scenario() -> None:
+    arguments = server("http://127.0.0.1:1/mcp")
+    for name in TASKS:
+        assert "--spec-version" not in arguments(name)
+    for name in SERVER:
+        assert list(arguments(name))[-2:] == ["--spec-version", "2026-07-28"]
+
+
+def test_nothing_runs_without_the_suite(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for arguments in ([], [str(tmp_path)], [str(tmp_path), "more"]):
+        assert main(arguments) == 2
+    assert capsys.readouterr().err.count("usage:") == 3
 
 
 async def test_the_driver_refuses_a_scenario_that_it_does_not_know(
