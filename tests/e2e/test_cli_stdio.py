@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -69,6 +70,21 @@ def test_a_command_that_fails_says_what_the_server_said(program: Program) -> Non
     doctor = program.run("doctor", code=1)
     assert "stderr| no config" in doctor.stdout
     assert doctor.stderr.endswith("1 problem.\n")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see our own children")
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_program_that_is_ended_ends_its_server(program: Program, ending: signal.Signals) -> None:
+    """A server of fastmcp-tasks does not exit by itself while it works on a task."""
+    with program.start("call", "own", "slow", "--args", '{"steps": 300}', "--wait") as process:
+        assert process.stderr is not None
+        while "step " not in process.stderr.readline():
+            assert process.poll() is None
+        (server,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert SERVER in Path(f"/proc/{server}/cmdline").read_text()
+        process.send_signal(ending)
+        assert process.wait(30) == 128 + ending
+        assert not Path(f"/proc/{server}").exists()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see our own children")
