@@ -1,6 +1,6 @@
 """One task from its call to its end, with nothing but HTTP and JSON: python six_lines.py URL
 
-Start a service with `taskinbox demo-server`, and give it the URL that is printed. Each line says what one reply
+Start a service with `taskinbox demo-server`; the URL is what it prints. Each line says what one reply
 was; an acknowledgement has no status. In between, the script waits to be told of the task, and does not poll.
 """
 
