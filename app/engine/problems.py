@@ -90,7 +90,7 @@ def engine_error(server: str, error: McpError, *, doing: str) -> EngineError:
     """Return *error* as a command reports it: server, what was being done, what happened, what to do next."""
     kind = failure_of(error)
     next_step = {
-        "unreachable": f" Check that it runs, then `taskinbox servers test {server}`.",
+        "unreachable": f" `taskinbox servers test {server}` checks it.",
         "sign-in": " Put a valid token into its headers in the servers file.",
         "faulty": " The fault is the server's; its log may say more.",
     }.get(kind, "")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -124,3 +126,18 @@ async def test_a_ring_of_causes_that_a_caller_made_does_no_harm(
     except ValueError:
         with pytest.raises(TransportError):
             await client.get_task("t")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a full queue of connections is refused elsewhere")
+async def test_a_server_that_takes_no_connection_is_given_up_after_the_time_for_connecting() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        address = full.getsockname()
+        for _ in range(4):  # nobody accepts them, so there is no room for one more
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(address)
+        limits = Limits(connect_seconds=0.2, request_seconds=20)
+        async with McpClient.http(f"http://127.0.0.1:{address[1]}/mcp", limits=limits) as client:
+            with pytest.raises(TransportError, match="no connection within the time allowed") as raised:
+                await client.get_task("t")
+    assert not raised.value.may_have_reached
