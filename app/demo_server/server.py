@@ -93,6 +93,7 @@ def build_app(
         try:
             yield
         finally:
+            listening.close()
             if running is not None:
                 running.cancel()
                 await asyncio.wait([running])

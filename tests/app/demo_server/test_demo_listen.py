@@ -6,12 +6,14 @@ What a stream says is read message by message off a real connection, and nothing
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from fakes.demo_wire import DECLINE, EVERYTHING, META, RpcFailure, accept, envelope
 
 from app.demo_server import listening
+from app.demo_server.service import Client
 
 SUBSCRIPTION = f"{META}subscriptionId"
 TASKS_ONLY: dict[str, Any] = {"extensions": EVERYTHING["extensions"]}
@@ -191,6 +193,68 @@ async def test_one_caller_has_a_bounded_number_of_streams(service):
     assert response.status_code == 429
     assert int(response.headers["retry-after"]) > 0
     assert response.json()["error"]["code"] == 429
+
+
+class Connection:
+    """What a server gives an ASGI application: here, one that takes nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self.takes = asyncio.Event()
+        self.left = asyncio.Event()
+        self.messages: list[dict[str, Any]] = []
+        self.comments = 0
+
+    async def send(self, part: Any) -> None:
+        await self.takes.wait()
+        for line in part.get("body", b"").splitlines():
+            self.comments += line.startswith(b":")
+            if line.startswith(b"data: "):
+                self.messages.append(json.loads(line[6:]))
+
+    async def receive(self) -> Any:
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    def told(self) -> list[Any]:
+        return [each["params"].get("statusMessage") for each in self.messages if "params" in each][1:]
+
+
+async def test_a_reader_that_stalls_costs_no_memory_and_gets_the_newest_alone(service):
+    """States that came and went while the connection took nothing are passed over."""
+    one, two = [await service.started("long_build", minutes=10) for _ in range(2)]
+    connection = Connection()
+    params = {"notifications": {"taskIds": [one, two]}}
+    reply = service.listening.open(1, params, Client(True, frozenset()))
+    sending = asyncio.create_task(reply({"type": "http"}, connection.receive, connection.send))
+    for _ in range(30):
+        await service.worker.step()
+    connection.takes.set()
+    await service.until(lambda: len(connection.told()) == 2)
+    assert len(set(connection.told())) == 1  # both have come equally far
+    connection.takes.clear()
+    for _ in range(6):
+        await service.worker.step()
+    connection.takes.set()
+    await service.until(lambda: connection.comments > 0)
+    # What was on its way when it stalled, and the newest of each.
+    assert 4 <= len(connection.told()) <= 5
+    assert connection.told()[-2] == connection.told()[-1] == (await service.wire.get(one))["statusMessage"]
+    connection.left.set()
+    await sending
+    assert service.listening.count == 0
+
+
+async def test_a_stream_whose_store_fails_says_so_and_ends(service, caplog):
+    async with service.wire.listening([await service.started("two_questions")]) as stream:
+        await stream.next()
+        await stream.next()
+        service.worker._store._db.execute("DROP TABLE sequence")
+        cancelled = await stream.next()
+        assert cancelled["method"] == "notifications/cancelled"
+        assert cancelled["params"]["reason"] == "the service can't reach its data"
+        assert (await stream.next())["id"] == stream.id
+        assert await stream.ended()
+    assert [record.message for record in caplog.records] == ["a subscription can't go on"]
 
 
 @pytest.mark.parametrize("request_id", [7, 0, -1, "a string, too", ""])
