@@ -20,12 +20,12 @@ SUITE := build/conformance
 demo: .venv/.demo
 	$(BIN)/taskinbox demo
 
-test: .venv/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+# Every test once; those of mcp_client by themselves, since they alone have to reach every branch of it.
+test: coverage
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore=tests/mcp_client
 
-# Every branch of mcp_client, by the tests of mcp_client alone.
 coverage: .venv/.dev
-	$(BIN)/python -m pytest -n 2 tests/mcp_client --cov --cov-report=term-missing
+	$(BIN)/python -m pytest -n 2 tests/mcp_client --cov
 
 $(SUITE)/.installed: tests/conformance/setup tests/conformance/package.json tests/conformance/package-lock.json
 	@tests/conformance/setup $(SUITE)
