@@ -128,12 +128,14 @@ class Listening:
             while not self._closing:
                 spoken = loop.time()
                 for task_id in due:
+                    if self._closing:
+                        break
                     task = self._find(client, task_id)
                     # What is due may have been told already, and what was due may have changed again.
-                    if task is not None and task.revision > stream.told[task_id] and not self._closing:
+                    if task is not None and task.revision > stream.told[task_id]:
                         stream.told[task_id] = task.revision
                         yield _snapshot(stream, task)
-                while not (due := self._changed(stream)) and not self._closing:
+                while not self._closing and not (due := self._changed(stream)):
                     rest = spoken + self._keep_alive - loop.time()
                     if rest <= 0:
                         yield b": keep-alive\n\n"
