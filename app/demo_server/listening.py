@@ -77,7 +77,7 @@ class Listening:
         self._keep_alive = keep_alive_seconds
         self._look = look_seconds
         self._streams: set[Stream] = set()
-        self._closing = False
+        self._closing = asyncio.Event()
 
     @property
     def count(self) -> int:
@@ -91,7 +91,7 @@ class Listening:
 
     def close(self) -> None:
         """End every stream: each says so, gives the final result, and closes."""
-        self._closing = True
+        self._closing.set()
         self.wake()
 
     def open(self, request_id: str | int, params: Mapping[str, Any], client: Client) -> EventStream:
@@ -125,17 +125,17 @@ class Listening:
         loop = asyncio.get_running_loop()
         due = list(stream.told)
         try:
-            while not self._closing:
+            while not self._closing.is_set():
                 spoken = loop.time()
                 for task_id in due:
-                    if self._closing:
+                    if self._closing.is_set():
                         break
                     task = self._find(client, task_id)
                     # What is due may have been told already, and what was due may have changed again.
                     if task is not None and task.revision > stream.told[task_id]:
                         stream.told[task_id] = task.revision
                         yield _snapshot(stream, task)
-                while not self._closing and not (due := self._changed(stream)):
+                while not self._closing.is_set() and not (due := self._changed(stream)):
                     rest = spoken + self._keep_alive - loop.time()
                     if rest <= 0:
                         yield b": keep-alive\n\n"
