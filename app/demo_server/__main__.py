@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.demo_server.errors import ServeError
 from app.demo_server.server import POLL_INTERVAL_MS, STEP_SECONDS, serve
+from app.demo_server.worker import LEASE_MS
 
 
 def main() -> int:
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument(
         "--poll-ms", type=int, default=POLL_INTERVAL_MS, help="the interval that clients are told"
     )
+    parser.add_argument("--lease-ms", type=int, default=LEASE_MS, help="how long a dead process's work waits")
     parser.add_argument("--tokens", type=Path)
     parser.add_argument("--limit-polling", action="store_true")
     options = parser.parse_args()
@@ -31,6 +33,7 @@ def main() -> int:
             _announce,
             step_seconds=options.speed,
             poll_ms=options.poll_ms,
+            lease_ms=options.lease_ms,
             tokens=options.tokens,
             limit_polling=options.limit_polling,
         )

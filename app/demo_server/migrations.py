@@ -86,12 +86,13 @@ _SECOND: Final = (
     # One row: the number of the last visible change of any task.
     "CREATE TABLE sequence (revision INTEGER NOT NULL) STRICT",
     "INSERT INTO sequence SELECT count(*) FROM task",
-    # Each committed step, for as long as its task is kept: what happened, and which process did it.
+    # Each committed step, for as long as its task is kept: which process did it, at which attempt.
     """
     CREATE TABLE step (
         task_id  TEXT NOT NULL REFERENCES task (id) ON DELETE CASCADE,
         position INTEGER NOT NULL,
         holder   TEXT NOT NULL,
+        attempts INTEGER NOT NULL,
         at_ms    INTEGER NOT NULL,
         PRIMARY KEY (task_id, position)
     ) STRICT, WITHOUT ROWID

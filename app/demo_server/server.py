@@ -27,7 +27,7 @@ from app.demo_server.service import Service
 from app.demo_server.store import Store
 from app.demo_server.tools import tools_named
 from app.demo_server.wire import Endpoint
-from app.demo_server.worker import Worker
+from app.demo_server.worker import LEASE_MS, Worker
 
 HOST: Final = "127.0.0.1"
 PATH: Final = "/mcp"
@@ -42,6 +42,7 @@ def build_app(
     *,
     step_seconds: float = STEP_SECONDS,
     poll_ms: int = POLL_INTERVAL_MS,
+    lease_ms: int = LEASE_MS,
     run_worker: bool = True,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     token: Callable[[], str] = lambda: secrets.token_hex(16),
@@ -81,6 +82,7 @@ def build_app(
         now_ms=now_ms,
         token=token,
         changed=listening.wake,
+        lease_ms=lease_ms,
     )
     polls = PollLimit(poll_ms, now_ms) if limit_polling else None
     endpoint = Endpoint(service, listening, (owners or Owners()).caller_of, polls)
@@ -113,6 +115,7 @@ def serve(
     *,
     step_seconds: float = STEP_SECONDS,
     poll_ms: int = POLL_INTERVAL_MS,
+    lease_ms: int = LEASE_MS,
     tokens: Path | None = None,
     limit_polling: bool = False,
 ) -> None:
@@ -140,6 +143,7 @@ def serve(
             tools,
             step_seconds=step_seconds,
             poll_ms=poll_ms,
+            lease_ms=lease_ms,
             owners=owners,
             limit_polling=limit_polling,
             stopped=stop,

@@ -204,7 +204,9 @@ class Store:
             if not self._db.execute(_ADVANCE, {**values, **where, "now": now_ms}).rowcount:
                 return False
             self._db.execute(
-                "INSERT INTO step VALUES (:id, :position, :holder, :now)", where | {"now": now_ms}
+                "INSERT INTO step (task_id, position, holder, attempts, at_ms)"
+                " VALUES (:id, :position, :holder, :attempts, :now)",
+                {**where, "attempts": task.attempts, "now": now_ms},
             )
             self._insert_questions(task.id, [Question(key, ask) for key, ask in change.asks.items()])
             self._count_change()

@@ -350,7 +350,7 @@ async def test_the_ledger_of_steps_is_kept_as_it_was_written(folder):
         with pytest.raises(sqlite3.IntegrityError, match="not changed"):
             db.execute("UPDATE step SET holder = 'b'")
         with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
-            db.execute("INSERT INTO step VALUES ('tsk_1', 0, 'b', 1)")
+            db.execute("INSERT INTO step VALUES ('tsk_1', 0, 'b', 1, 1)")
     assert folder.ledger() == [("tsk_1", 0, "a")]
 
 
