@@ -29,10 +29,10 @@ from app.demo_server.errors import (
     RpcError,
 )
 from app.demo_server.listening import METHOD as LISTEN
-from app.demo_server.listening import Listening
+from app.demo_server.listening import Listening, left
 from app.demo_server.owners import Caller
 from app.demo_server.polling import PollLimit
-from app.demo_server.service import PROTOCOL_VERSION, Client, Service
+from app.demo_server.service import PROTOCOL_VERSION, Client, Reply, Service
 
 BODY_LIMIT: Final = 1024 * 1024
 """Bytes of a request's body."""
@@ -74,7 +74,9 @@ class Endpoint:
             request_id = _id(message)
             if "id" not in message:
                 return Response(status_code=202)
-            result = await self._dispatch(message, given, caller)
+            result = self._dispatch(message, given, caller)
+            if isinstance(result, Awaitable):
+                result = await _unless_left(request, result)
         except RpcError as error:
             return _reply({"error": error.body()}, request_id, error.http_status, error.headers)
         except sqlite3.Error:
@@ -97,9 +99,9 @@ class Endpoint:
             )
         return caller
 
-    async def _dispatch(
+    def _dispatch(
         self, message: Mapping[str, Any], given: Mapping[str, str], caller: Caller
-    ) -> dict[str, Any] | Response:
+    ) -> Reply | Response:
         method = message["method"]
         params = message.get("params", {})
         if not isinstance(params, dict):
@@ -122,8 +124,22 @@ class Endpoint:
             )
         if method == "tasks/get" and client.tasks and self._polls is not None:
             self._polls.check(caller.tenant, params["taskId"])
-        result = verb(params, client)
-        return await result if isinstance(result, Awaitable) else result
+        return verb(params, client)
+
+
+async def _unless_left(request: Request, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """Do work that takes its time; a client that leaves has cancelled it (the page on cancellation)."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.create_task(left(request.receive))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise RpcError(INVALID_REQUEST, "the client left")
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.wait((working, leaving))
 
 
 def _check_source(given: Mapping[str, str]) -> None:

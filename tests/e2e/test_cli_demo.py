@@ -40,7 +40,7 @@ def test_the_demo_opens_alive_and_goes_on_the_next_time(tmp_path: Path) -> None:
     program = Program(tmp_path / "home")
     data = tmp_path / "home" / "data" / "demo"
     with Terminal(program.command("demo"), env={"TASKINBOX_HOME": str(program.home)}) as terminal:
-        terminal.wait_for("Needs you 4", "deploy_service", timeout=60)
+        terminal.wait_for("Needs you 4", "deploy_service", "demo subscribed", timeout=60)
         listed = rows(program)
         sections = {row["section"] for row in listed}
         assert sections == {"needs-you", "running", "finished", "lost", "archived"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import dataclasses
 
 import pytest
 from fakes.demo_wire import EVERYTHING, RpcFailure, accept, envelope
@@ -56,6 +58,29 @@ async def test_a_client_without_tasks_gets_the_same_work_within_the_call(suite):
     await suite.settle()
     suite.clock.now += 10
     assert (await suite.settled(task_id))["result"]["content"] == inline["content"]
+
+
+@pytest.mark.rule("http.closing-cancels")
+async def test_a_client_that_leaves_has_cancelled_the_work_within_its_call(suite, monkeypatch):
+    ended = asyncio.Event()
+
+    async def endless(arguments):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    slow = dataclasses.replace(suite.worker._tools["slow_compute"], inline=endless)
+    monkeypatch.setitem(suite.worker._tools, "slow_compute", slow)
+    message = envelope("tools/call", {"name": "slow_compute", "arguments": {"seconds": 1}}, {})
+    calling = asyncio.create_task(suite.wire.send(message))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await asyncio.shield(calling)
+    assert not ended.is_set()
+    calling.cancel()
+    async with asyncio.timeout(30):
+        await ended.wait()
 
 
 async def test_a_job_that_fails_completes_and_a_protocol_error_fails(suite):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from typing import Any
 
 import pytest
@@ -36,6 +38,11 @@ async def test_it_drives_a_report_to_its_end_and_answers_its_question(fastmcp, d
         result = await client.call_tool("generate_report", {"size": "small"})
     assert result.structured_content == {"size": "small", "approved": approved}
     assert len(person.asked) == 1
+    # It was a task, and not an immediate result: the library polled it and answered it.
+    with sqlite3.connect(demo.data / "tasks.db") as db:
+        assert db.execute("SELECT tool, status FROM task").fetchall() == [("generate_report", "completed")]
+        ((request,),) = db.execute("SELECT request FROM question").fetchall()
+    assert json.loads(request)["params"]["message"] == person.asked[0]
 
 
 async def test_it_answers_what_is_asked_before_a_task_and_then_follows_the_task(fastmcp, demo):
