@@ -49,6 +49,41 @@ async def test_discovery_and_the_list_of_tools_are_valid(service, core):
     core("ListToolsResult", await service.wire.call("tools/list"))
 
 
+@pytest.mark.parametrize(
+    ("method", "definition"),
+    [
+        ("prompts/list", "ListPromptsResult"),
+        ("resources/list", "ListResourcesResult"),
+        ("resources/templates/list", "ListResourceTemplatesResult"),
+    ],
+)
+async def test_the_lists_of_what_there_is_not_are_valid(service, core, method, definition):
+    core(definition, await service.wire.call(method))
+
+
+async def test_everything_a_subscription_says_is_valid(service, core, tasks):
+    made = [
+        await service.started(tool) for tool in ("two_questions", "flaky_job", "broken_tool", "long_build")
+    ]
+    async with service.wire.listening(made) as stream:
+        core("SubscriptionsAcknowledgedNotification", await stream.next())
+        for _ in range(30):
+            await service.worker.step()
+        await service.wire.call("tasks/cancel", {"taskId": made[-1]})
+        await service.settle()
+        wanted = {"working", "input_required", "completed", "failed", "cancelled"}
+        told: list[dict[str, Any]] = []
+        while {each["params"]["status"] for each in told} < wanted:
+            told.append(await stream.next())
+            core("JSONRPCNotification", told[-1])
+            tasks("TaskStatusNotification", told[-1])
+        service.listening.close()
+        cancelled = await stream.until(lambda message: message["method"] != "notifications/tasks")
+        core("CancelledNotification", cancelled)
+        last = await stream.next()
+    core("SubscriptionsListenResultResponse", last)
+
+
 async def test_immediate_results_are_valid(service, core):
     core("CallToolResult", await service.wire.tool("echo", {"text": "x"}))
     core("CallToolResult", await service.wire.tool("echo", {}))
