@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
 from fakes.demo_wire import EVERYTHING, META, VERSION, headers_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -53,11 +51,10 @@ metas = st.just(
 )
 
 
-def at_ease(**more: Any) -> Any:
-    """One running service for all examples: that it survives them is the point."""
-    return settings(
-        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+# One running service for all examples: that it survives them is the point.
+at_ease = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @given(
@@ -66,7 +63,7 @@ def at_ease(**more: Any) -> Any:
     meta=metas,
     request_id=st.integers() | st.text(),
 )
-@at_ease()
+@at_ease
 async def test_any_request_is_answered_in_order(service, method, params, meta, request_id):
     message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**params, "_meta": meta}}
     given_headers = {**headers_for(message), "Mcp-Method": method if plain(method) else "tools/call"}
@@ -88,7 +85,7 @@ async def test_any_request_is_answered_in_order(service, method, params, meta, r
 
 
 @given(body=st.binary(max_size=200) | values.map(lambda value: json.dumps(value).encode()))
-@at_ease()
+@at_ease
 async def test_any_body_is_refused_or_accepted(service, body):
     response = await service.wire.send(body)
     assert response.status_code in (202, 400)
