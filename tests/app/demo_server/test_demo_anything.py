@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+
 from fakes.demo_wire import EVERYTHING, META, VERSION, headers_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
