@@ -23,9 +23,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.demo_server.errors import INVALID_PARAMS, TOO_MANY, RpcError
+from app.demo_server.migrations import is_busy
 from app.demo_server.records import Task
 from app.demo_server.service import SERVER_INFO, Client, detailed
-from app.demo_server.store import Store, is_busy
+from app.demo_server.store import Store
 
 METHOD: Final = "subscriptions/listen"
 KEEP_ALIVE_SECONDS: Final = 15.0

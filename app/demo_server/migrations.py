@@ -1,9 +1,10 @@
-"""How the file came to have the tables it has: each migration and its record are one transaction."""
+"""The file and its tables: opened, and brought up to date, each migration and its record at once."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Final
 
@@ -116,6 +117,41 @@ _SECOND: Final = (
 _MIGRATIONS: Final = (_FIRST, _SECOND)
 
 SCHEMA_VERSION: Final = len(_MIGRATIONS)
+
+BUSY_SECONDS: Final = 5.0
+"""How long a transaction waits for one of another process."""
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the file at *path*, with the tables of this version.
+
+    Raises:
+        ServeError: a newer version wrote the file.
+        sqlite3.Error: it can't be opened, or is no database.
+    """
+    db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
+    db.row_factory = sqlite3.Row
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # SQLite doesn't wait where two processes turn a new file into this mode at once.
+            if not is_busy(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+    # A handle that has left must outlive a power cut, so each commit reaches the disk.
+    db.execute("PRAGMA synchronous = FULL")
+    migrate(db, path)
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Say whether another process held the file for too long: a later attempt may succeed."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest tells kinds of busy apart
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def migrate(db: sqlite3.Connection, path: Path) -> None:

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from app.demo_server.errors import INTERNAL_ERROR, ServeError
-from app.demo_server.migrations import migrate
+from app.demo_server.migrations import open_database
 from app.demo_server.records import Change, Question, Task
 from app.paths import private_file, private_folder
 
-BUSY_SECONDS: Final = 5.0
-"""How long a transaction waits for one of another process."""
 AFTERLIFE_MS: Final = 3600 * 1000
 """How long a task that failed because its time ran out can still be read."""
 TOMBSTONE_MS: Final = 7 * 24 * 3600 * 1000
@@ -76,7 +73,7 @@ class Store:
         try:
             private_folder(path.parent)
             private_file(path)
-            return cls(_connected(path))
+            return cls(open_database(path))
         except (OSError, sqlite3.Error) as error:
             raise ServeError(f"the demo service's data at {path} can't be used: {error}") from error
 
@@ -365,32 +362,6 @@ class Store:
             attempts=row["attempts"],
             revision=row["revision"],
         )
-
-
-def is_busy(error: sqlite3.Error) -> bool:
-    """Say whether another process held the file for too long: a later attempt may succeed."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest tells kinds of busy apart
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
-    db.row_factory = sqlite3.Row
-    until = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError as error:
-            # SQLite doesn't wait where two processes turn a new file into this mode at once.
-            if not is_busy(error) or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-    # A handle that has left must outlive a power cut, so each commit reaches the disk.
-    db.execute("PRAGMA synchronous = FULL")
-    migrate(db, path)
-    db.execute("PRAGMA foreign_keys = ON")
-    return db
 
 
 def _expiry(now_ms: int) -> dict[str, Any]:

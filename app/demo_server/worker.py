@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from app.demo_server.errors import INTERNAL_ERROR, RpcError
+from app.demo_server.migrations import is_busy
 from app.demo_server.records import Change, Task
-from app.demo_server.store import Store, is_busy
+from app.demo_server.store import Store
 from app.demo_server.tools import Ask, Done, Job, Outcome, Stopped, Tool, Work
 
 REST_MS: Final = 5000
