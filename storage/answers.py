@@ -4,11 +4,14 @@
 open ─→ queued ⇄ sent ─→ acknowledged ─→ settled      refused, withdrawn: open again, or gone
 ```
 An answer is ``sent`` through a claim alone, so that one program sends it; what was given and what was typed
-are never deleted by a change of state.
+are never deleted by a change of state. The secrets in an answer are: they stand apart from it, and are erased
+with the first change after which nobody has to send it any more.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 from collections.abc import Callable
 from typing import Final
@@ -18,6 +21,7 @@ from storage.connection import Connection
 from storage.errors import QuestionClosed, StorageError
 from storage.records import NewEvent, QuestionChange, QuestionRecord, QuestionState, Reply
 
+_IN_THE_OUTBOX: Final = ("queued", "sent")
 _NEED_AN_ANSWER: Final = ("queued", "acknowledged", "settled")
 
 _REOPENED: Final = {"closed_at": None, "acknowledged_at": None, "still_asked": 0}
@@ -34,17 +38,55 @@ def queue(connection: Connection, number: int, reply: Reply, by: str, now: int) 
         raise QuestionClosed(f"the question {became}; nothing was saved")
     if question.fingerprint != reply.fingerprint:
         raise QuestionClosed(f"the question {question.key!r} changed since it was shown; nothing was saved")
+    is_withheld = reply.kept_json is not None
+    kept = reply.response_json if reply.kept_json is None else reply.kept_json
+    digest = _digest(connection, reply)
     connection.run(
-        "UPDATE questions SET state = 'queued', response_json = ?, answered_by = ?, queued_at = ?, "
-        "typed_json = draft_json, draft_json = NULL, refusal = NULL, sent_at = NULL, acknowledged_at = NULL, "
-        "closed_at = NULL, owner = NULL, still_asked = 0 WHERE id = ?",
-        (reply.response_json, by, now, question.id),
+        "UPDATE questions SET state = 'queued', response_json = ?, digest = ?, withheld = ?, "
+        "answered_by = ?, queued_at = ?, typed_json = draft_json, draft_json = NULL, refusal = NULL, "
+        "sent_at = NULL, acknowledged_at = NULL, closed_at = NULL, owner = NULL, still_asked = 0 "
+        "WHERE id = ?",
+        (kept, digest, is_withheld, by, now, question.id),
     )
-    # The texts are JSON already, and stay as they are: reading and writing them again could change a number.
-    return NewEvent(
-        "answer_queued",
-        f'{{"key": {json.dumps(question.key)}, "by": {json.dumps(by)}, '
-        f'"response": {reply.response_json}, "request": {question.request_json}}}',
+    _erase(connection, "question = ?", question.id)
+    if is_withheld:
+        connection.run("INSERT INTO secrets VALUES (?, ?)", (question.id, reply.response_json))
+    # A response is logged as text, which it stays to the letter wherever the log is copied to. The request is
+    # JSON already, and stays as it is: reading and writing it again could change a number.
+    told = {"key": question.key, "question": question.id, "by": by, "fingerprint": question.fingerprint}
+    told |= {"response": kept, "digest": digest} | ({"withheld": True} if is_withheld else {})
+    return NewEvent("answer_queued", f'{json.dumps(told)[:-1]}, "request": {question.request_json}}}')
+
+
+def fact(kind: str, question: QuestionRecord, **more: object) -> NewEvent:
+    """Return a fact about the answer to *question*; the digest says which answer that was."""
+    told = {"key": question.key, "question": question.id, "digest": question.digest, **more}
+    return NewEvent(kind, json.dumps({name: value for name, value in told.items() if value is not None}))
+
+
+def _digest(connection: Connection, reply: Reply) -> str:
+    """Return what an answer can be known by later, and not be guessed from where it holds secrets."""
+    text = reply.response_json.encode("utf-8", "surrogatepass")
+    if reply.kept_json is None:
+        return f"sha256:{hashlib.sha256(text).hexdigest()}"
+    key = connection.value("SELECT key FROM digest_key")
+    return f"hmac-sha256:{hmac.new(key, text, hashlib.sha256).hexdigest()}"
+
+
+def _erase(connection: Connection, where: str, value: int) -> None:
+    """Erase the secrets of answers, so that the file does not hold their bytes any more."""
+    if connection.one(f"SELECT 1 FROM secrets WHERE {where}", (value,)) is not None:
+        with connection.erasing():
+            connection.run(f"DELETE FROM secrets WHERE {where}", (value,))
+
+
+def erase_all(connection: Connection, number: int) -> None:
+    """Erase the secrets in the answers to a task's questions, and to those of the call it came from."""
+    _erase(
+        connection,
+        "question IN (SELECT questions.id FROM questions JOIN tasks ON tasks.number = questions.task "
+        "WHERE ? IN (tasks.number, tasks.became))",
+        number,
     )
 
 
@@ -63,7 +105,7 @@ def send(connection: Connection, question: QuestionRecord, owner: str, now: int)
         "UPDATE questions SET state = 'sent', owner = ?, sent_at = ?, attempts = attempts + 1 WHERE id = ?",
         (owner, now, question.id),
     )
-    return NewEvent("answer_sent", json.dumps({"key": question.key, "attempt": question.attempts + 1}))
+    return fact("answer_sent", question, attempt=question.attempts + 1)
 
 
 def take_back(connection: Connection, question: QuestionRecord) -> NewEvent:
@@ -71,7 +113,7 @@ def take_back(connection: Connection, question: QuestionRecord) -> NewEvent:
     connection.run(
         "UPDATE questions SET state = 'queued', owner = NULL, sent_at = NULL WHERE id = ?", (question.id,)
     )
-    return NewEvent("answer_released", json.dumps({"key": question.key}))
+    return fact("answer_released", question)
 
 
 def change(connection: Connection, stored: QuestionRecord, wanted: QuestionChange, now: int) -> bool:
@@ -100,6 +142,8 @@ def change(connection: Connection, stored: QuestionRecord, wanted: QuestionChang
                 "UPDATE questions SET draft_json = coalesce(draft_json, typed_json) WHERE id = ?",
                 (stored.id,),
             )
+        if wanted.state not in _IN_THE_OUTBOX:
+            _erase(connection, "question = ?", stored.id)
     return is_new
 
 
@@ -108,6 +152,8 @@ def _moved(stored: QuestionRecord, state: QuestionState, now: int) -> dict[str, 
         raise StorageError(f"the answer to {stored.key!r} can be sent through a claim alone")
     if state in _NEED_AN_ANSWER and stored.response_json is None:
         raise StorageError(f"the question {stored.key!r} has no answer, so it can't be {state}")
+    if state == "queued" and stored.withheld and stored.state != "sent":
+        raise StorageError(f"the answer to {stored.key!r} held secrets, which are gone, so it can't be sent")
     values: dict[str, object] = {"state": state, "owner": None}
     match state:
         case "open" | "refused":
@@ -129,3 +175,4 @@ def close_all(connection: Connection, number: int, now: int) -> None:
         "WHERE task = ? AND state NOT IN ('settled', 'withdrawn')",
         (now, number),
     )
+    erase_all(connection, number)

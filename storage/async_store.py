@@ -152,6 +152,14 @@ class AsyncStore:
         """See `Store.save_draft`; grouped."""
         return await self._ask(lambda store: store.save_draft(question_id, draft_json), is_grouped=True)
 
+    async def save_reply(self, fingerprint: str, name: str, draft_json: str) -> None:
+        """See `Store.save_reply`; alone, synced."""
+        await self._ask(lambda store: store.save_reply(fingerprint, name, draft_json))
+
+    async def delete_reply(self, fingerprint: str, name: str) -> bool:
+        """See `Store.delete_reply`; alone, synced."""
+        return await self._ask(lambda store: store.delete_reply(fingerprint, name))
+
     async def pending_answers(self) -> list[QuestionRecord]:
         """See `Store.pending_answers`; sees all that was asked for before."""
         return await self._ask(Store.pending_answers)

@@ -14,6 +14,9 @@ from storage.errors import StorageError, StoreBusy, StoreUnreadable
 BUSY_TIMEOUT_MS: Final = 10_000
 """How long a write waits for another program's transaction."""
 
+LOG_TIMEOUT_MS: Final = 50
+"""How long emptying the write-ahead log waits for those who read or write; it is tried again later."""
+
 _UNREADABLE: Final = frozenset(
     {
         sqlite3.SQLITE_CORRUPT,
@@ -44,6 +47,7 @@ class Connection:
         """Open *path* for reading and writing; the file must exist. Raises `StoreUnreadable`."""
         self.path = path
         self._is_synced: bool | None = None
+        self._has_erased = False
         try:
             self._sqlite = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode=rw",
@@ -71,6 +75,8 @@ class Connection:
                     raise
                 time.sleep(0.01)
         self.run("PRAGMA journal_size_limit = 16777216")
+        # What is deleted is overwritten where that costs no write of its own; `erasing` does it everywhere.
+        self.run("PRAGMA secure_delete = FAST")
         self.sync_commits(False)
 
     def sync_commits(self, is_synced: bool) -> None:
@@ -78,6 +84,31 @@ class Connection:
         if self._is_synced is not is_synced:
             self.run(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
             self._is_synced = is_synced
+
+    @contextmanager
+    def erasing(self) -> Iterator[None]:
+        """Overwrite with zeros what is deleted inside, on pages that become free, too."""
+        self.run("PRAGMA secure_delete = ON")
+        try:
+            yield
+        finally:
+            self.run("PRAGMA secure_delete = FAST")
+        self._has_erased = True
+
+    def empty_log(self) -> None:
+        """Cut the write-ahead log to nothing where it may hold what was erased; not inside a transaction.
+
+        Someone who is in the middle of reading or writing may keep it from that: then the next one does it.
+        """
+        if not self._has_erased:
+            return
+        self.run(f"PRAGMA busy_timeout = {LOG_TIMEOUT_MS}")
+        try:
+            self._has_erased = self.value("PRAGMA wal_checkpoint(TRUNCATE)") != 0
+        except StoreBusy:
+            pass
+        finally:
+            self.run(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Execute one statement."""

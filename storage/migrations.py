@@ -152,7 +152,34 @@ _FIRST: Final = Migration(
     ),
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_FIRST,)
+_SECOND: Final = Migration(
+    "digests, secrets apart, saved replies, leave to ask on",
+    (
+        "ALTER TABLE questions ADD COLUMN digest TEXT",
+        "ALTER TABLE questions ADD COLUMN withheld INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE tasks ADD COLUMN leave INTEGER NOT NULL DEFAULT 0",
+        # Apart from the questions, so that their bytes are in this table's pages alone, and are erased there.
+        """
+        CREATE TABLE secrets (
+            question INTEGER PRIMARY KEY REFERENCES questions (id) ON DELETE CASCADE,
+            response_json TEXT NOT NULL
+        )
+        """,
+        "CREATE TABLE digest_key (key BLOB NOT NULL)",
+        "INSERT INTO digest_key VALUES (randomblob(32))",
+        """
+        CREATE TABLE replies (
+            fingerprint TEXT NOT NULL,
+            name TEXT NOT NULL,
+            draft_json TEXT NOT NULL,
+            saved_at INTEGER NOT NULL,
+            PRIMARY KEY (fingerprint, name)
+        )
+        """,
+    ),
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_FIRST, _SECOND)
 
 
 def open_database(path: Path, *, migrations: Sequence[Migration] = MIGRATIONS) -> Connection:

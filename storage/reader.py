@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from storage.records import (
     SECTIONS,
     EventRecord,
     QuestionRecord,
+    SavedReply,
     Section,
     ServerRecord,
     TaskKey,
@@ -23,6 +24,9 @@ from storage.records import (
 
 _CHUNK: Final = 200
 """Keys in one query: two parameters each, well below the lowest limit of any SQLite build (999)."""
+
+_EVENTS: Final = 1_000
+"""Numbers of events read ahead."""
 
 
 class StoreReader:
@@ -187,6 +191,48 @@ class StoreReader:
             (*key, limit),
         )
         return [rows.event_record(row) for row in reversed(found)]
+
+    def log(self, *, server: str | None = None, since: int | None = None) -> Iterator[EventRecord]:
+        """Yield the events from *since* on, of one server or of all, oldest first, up to the newest one now.
+
+        One at a time is read, however many there are: nothing is held open between two, so that whoever
+        reads slowly keeps no writer from anything.
+        """
+        last, seq = self.last_seq(), 0
+        where, fixed = "seq > ? AND seq <= ?", list[object]()
+        for column, value in (("server = ?", server), ("at >= ?", since)):
+            if value is not None:
+                where += f" AND {column}"
+                fixed.append(value)
+        while True:
+            found = self._connection.all(
+                f"SELECT seq FROM events WHERE {where} ORDER BY seq LIMIT {_EVENTS}", (seq, last, *fixed)
+            )
+            for (seq,) in found:
+                row = self._connection.one(f"{rows.SELECT_EVENTS} WHERE seq = ?", (seq,))
+                assert row is not None, "nothing is deleted from the log"
+                yield rows.event_record(row)
+            if len(found) < _EVENTS:
+                return
+
+    def replies(self, fingerprint: str) -> list[SavedReply]:
+        """Return what is kept to fill in that question with, by name."""
+        found = self._connection.all(
+            f"{rows.SELECT_REPLIES} WHERE fingerprint = ? ORDER BY name", (fingerprint,)
+        )
+        return [rows.saved_reply(row) for row in found]
+
+    def exact_response(self, question_id: int) -> str | None:
+        """Return an answer exactly as it is to be sent, secrets and all; ``None``: there is none any more.
+
+        For whoever delivers it, and not part of `storage.records.Reader`.
+        """
+        text: str | None = self._connection.value(
+            "SELECT CASE WHEN withheld THEN secrets.response_json ELSE questions.response_json END "
+            "FROM questions LEFT JOIN secrets ON secrets.question = questions.id WHERE questions.id = ?",
+            (question_id,),
+        )
+        return text
 
     def servers(self) -> list[ServerRecord]:
         """Return what is known of each server, by name."""

@@ -6,7 +6,7 @@ or as it will be sent; a name ending in ``_json`` says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -112,6 +112,8 @@ class TaskRecord(TaskRow):
     """The id of the call this task came from."""
     owner: str | None = None
     """A call being sent: the program that sends it."""
+    leave: int = 0
+    """How often a person let the server ask on, after it had asked as much as is taken in by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class QuestionRecord:
     draft_json: str | None = None
     """What has been typed: ``{field: text | [text…] | null}``; ``null`` is the value null."""
     response_json: str | None = None
-    """The last answer given, exactly the bytes that are or were sent."""
+    """The last answer given: exactly the text that is or was sent, unless `withheld`."""
     answered_by: str | None = None
     queued_at: int | None = None
     sent_at: int | None = None
@@ -166,6 +168,12 @@ class QuestionRecord:
     owner: str | None = None
     """The program that has claimed its answer for delivery."""
     attempts: int = 0
+    digest: str | None = None
+    """A digest of the last answer's text as it is sent, ``sha256:…``; keyed (``hmac-sha256:…``) where it is
+    `withheld`."""
+    withheld: bool = False
+    """The answer holds secrets: ``response_json`` has words in their place, and what is sent stands apart
+    until the server has it."""
 
     @property
     def is_open(self) -> bool:
@@ -219,6 +227,8 @@ class TaskWrites:
     """A call that turned into a task: the task is added, the call leaves the list and its id points there."""
     unarchive: bool = False
     """Something new happened: an archived task comes back."""
+    leave: bool = False
+    """A person lets the server ask on: counted."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -228,6 +238,7 @@ class TaskWrites:
             or self.events
             or self.became
             or self.owner is not None
+            or self.leave
         )
 
 
@@ -237,7 +248,22 @@ class Reply:
 
     question_id: int
     fingerprint: str
-    response_json: str
+    response_json: str = field(repr=False)
+    kept_json: str | None = None
+    """The response with words in place of its secrets, which is all that is shown, logged and kept of it;
+    ``None``: it holds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedReply:
+    """What a person keeps to fill in the same question with, another time."""
+
+    fingerprint: str
+    """The question's."""
+    name: str
+    draft_json: str
+    """As `QuestionRecord.draft_json`."""
+    saved_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +327,15 @@ class Reader(Protocol):
 
     def events(self, key: TaskKey, *, limit: int = 500) -> list[EventRecord]:
         """Return the newest *limit* events of a task (and of the call it came from), oldest first."""
+
+    def log(self, *, server: str | None = None, since: int | None = None) -> Iterator[EventRecord]:
+        """Yield the events from *since* on, of one server or of all, oldest first, up to the newest one now.
+
+        One at a time is read, however many there are.
+        """
+
+    def replies(self, fingerprint: str) -> list[SavedReply]:
+        """Return what is kept to fill in that question with, by name."""
 
     def servers(self) -> list[ServerRecord]:
         """Return what is known of each server, by name."""

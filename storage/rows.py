@@ -9,6 +9,7 @@ from storage.connection import Connection, Row
 from storage.records import (
     EventRecord,
     QuestionRecord,
+    SavedReply,
     Section,
     ServerRecord,
     TaskKey,
@@ -44,7 +45,7 @@ SELECT_ROWS: Final = f"SELECT {_ROW_COLUMNS} FROM tasks"
 
 SELECT_TASKS: Final = (
     f"SELECT {_ROW_COLUMNS}, {_columns('texts', STATE_TEXTS)}, "
-    "texts.params_json, tasks.origin_call, tasks.owner, tasks.number "
+    "texts.params_json, tasks.origin_call, tasks.owner, tasks.leave, tasks.number "
     "FROM tasks JOIN texts ON texts.task = tasks.number"
 )
 """Followed by a WHERE; read with `task_record`; the last column is the task's number."""
@@ -61,6 +62,9 @@ SELECT_QUESTIONS: Final = (
 
 SELECT_EVENTS: Final = "SELECT seq, at, server, task_id, kind, data_json FROM events"
 """Followed by a WHERE; read with `event_record`."""
+
+SELECT_REPLIES: Final = "SELECT fingerprint, name, draft_json, saved_at FROM replies"
+"""Read with `saved_reply`."""
 
 SELECT_SERVERS: Final = "SELECT name, state, since, message, info_json, checked_at FROM servers"
 """Read with `server_record`."""
@@ -136,18 +140,24 @@ def task_record(row: Row) -> TaskRecord:
     """Read a row of `SELECT_TASKS`."""
     texts_end = _TEXTS_AT + len(STATE_TEXTS)
     state = _state(row, row[_TEXTS_AT:texts_end])
-    values: Row = (TaskKey(row[0], row[1]), *row[2:_STATE_AT], state, *row[texts_end : texts_end + 3])
+    values: Row = (TaskKey(row[0], row[1]), *row[2:_STATE_AT], state, *row[texts_end : texts_end + 4])
     return TaskRecord(*values)
 
 
 def question_record(row: Row) -> QuestionRecord:
     """Read a row of `SELECT_QUESTIONS`."""
-    return QuestionRecord(row[0], TaskKey(row[1], row[2]), *row[3:])
+    values: Row = (row[0], TaskKey(row[1], row[2]), *row[3:-1], bool(row[-1]))
+    return QuestionRecord(*values)
 
 
 def event_record(row: Row) -> EventRecord:
     """Read a row of `SELECT_EVENTS`."""
     return EventRecord(*row)
+
+
+def saved_reply(row: Row) -> SavedReply:
+    """Read a row of `SELECT_REPLIES`."""
+    return SavedReply(*row)
 
 
 def server_record(row: Row) -> ServerRecord:

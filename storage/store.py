@@ -76,6 +76,7 @@ class Store:
             finally:
                 self._is_grouped = False
         self._sync_if_due()
+        self._connection.empty_log()
 
     @contextmanager
     def _write(self, *, durable: bool) -> Iterator[int]:
@@ -93,6 +94,7 @@ class Store:
             yield self._clock()
         if not durable:
             self._sync_if_due()
+        self._connection.empty_log()
 
     def _sync_if_due(self) -> None:
         # Whether an observation matters this much is known only inside its transaction, where the level of
@@ -165,6 +167,7 @@ class Store:
             server, task_id, kind, tool, status = self._connection.all(
                 "SELECT server, id, kind, tool, status FROM tasks WHERE number = ?", (number,)
             )[0]
+            answers.erase_all(self._connection, number)
             self._connection.run("DELETE FROM tasks WHERE number = ?", (number,))
             data = json.dumps({"kind": kind, "tool": tool, "status": status})
             writing.log(self._connection, NewEvent("forgotten", data), now, server, task_id)
@@ -241,6 +244,23 @@ class Store:
     def calls_in_flight(self) -> list[TaskRecord]:
         """Return the calls that some program (their ``owner``) is sending."""
         return self.reader.calls_in_flight()
+
+    # Saved replies
+
+    def save_reply(self, fingerprint: str, name: str, draft_json: str) -> None:
+        """Keep what fills in a question with that fingerprint; one of the same name is replaced."""
+        with self._write(durable=True) as now:
+            self._connection.run(
+                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", (fingerprint, name, draft_json, now)
+            )
+
+    def delete_reply(self, fingerprint: str, name: str) -> bool:
+        """Delete a saved reply; ``False`` when there is none of that name."""
+        with self._write(durable=True):
+            deleted = self._connection.run(
+                "DELETE FROM replies WHERE fingerprint = ? AND name = ?", (fingerprint, name)
+            )
+            return deleted.rowcount == 1
 
     # Servers and the log
 

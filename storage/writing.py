@@ -43,6 +43,10 @@ def apply(
         connection.run("UPDATE tasks SET owner = ? WHERE number = ?", (writes.owner or None, number))
         changed.add("owner")
         must_sync = True
+    if writes.leave:
+        connection.run("UPDATE tasks SET leave = leave + 1 WHERE number = ?", (number,))
+        changed.add("leave")
+        must_sync = True
     if writes.unarchive and stored.archived_at is not None:
         connection.run("UPDATE tasks SET archived_at = NULL WHERE number = ?", (number,))
         changed.add("archived")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from storage.records import (
     SECTIONS,
     EventRecord,
     QuestionRecord,
+    SavedReply,
     Section,
     ServerRecord,
     TaskKey,
@@ -122,6 +123,12 @@ class MemoryReader:
         return next((q for some in self.asked.values() for q in some if q.id == question_id), None)
 
     def events(self, key: TaskKey, *, limit: int = 500) -> list[EventRecord]:
+        return []
+
+    def log(self, *, server: str | None = None, since: int | None = None) -> Iterator[EventRecord]:
+        return iter(())
+
+    def replies(self, fingerprint: str) -> list[SavedReply]:
         return []
 
     def servers(self) -> list[ServerRecord]:

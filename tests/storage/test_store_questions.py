@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator
@@ -76,13 +77,18 @@ def test_an_answer_is_stored_byte_for_byte_with_who_gave_it(
     assert store.pending_answers() == [queued]
     event = reader.events(TASK)[-1]
     assert event.kind == "answer_queued"
-    assert RESPONSE in event.data_json
     assert json.loads(event.data_json) == {
         "key": "approve",
+        "question": question.id,
         "by": "ada",
-        "response": json.loads(RESPONSE),
+        "fingerprint": "f1",
+        "response": RESPONSE,
+        "digest": f"sha256:{hashlib.sha256(RESPONSE.encode()).hexdigest()}",
         "request": json.loads(question.request_json),
     }
+    assert question.request_json in event.data_json
+    assert not queued.withheld
+    assert reader.exact_response(question.id) == RESPONSE
 
 
 def test_several_answers_are_saved_all_or_none(store: Store, reader: StoreReader) -> None:
