@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import stat
 import threading
@@ -19,7 +20,7 @@ from app.demo_server.migrations import SCHEMA_VERSION
 from app.demo_server.records import Change, Question, Task
 from app.demo_server.request_state import Seal
 from app.demo_server.server import build_app
-from app.demo_server.service import Client, Service
+from app.demo_server.service import Client, Service, detailed
 from app.demo_server.store import Store
 from app.demo_server.tools import Ask, Done, Job, Outcome, Tool, Work, tool_result
 from app.demo_server.worker import Worker
@@ -318,3 +319,55 @@ def test_processes_that_open_a_new_folder_at_once_agree_on_it(path):
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(opened, range(4)))) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_that_a_client_can_see_changes_without_a_new_revision(path, seed):
+    chance = random.Random(seed)
+    store, clock = Store.open(path), [1_000]
+
+    def step(job: Job) -> Outcome:
+        keys = [f"{job.position}{letter}" for letter in "ab"[: chance.randint(1, 2)]]
+        ask = Ask("asks", dict.fromkeys(keys, ASKED))
+        return chance.choice([Work("works"), Work("works", pause_ms=50), ask, Done("done", {})])
+
+    worker = Worker(
+        store, {"probe": probe(step)}, step_ms=1, now_ms=lambda: clock[0], token=lambda: "w", lease_ms=20
+    )
+    seen: dict[str, tuple[int, dict[str, Any]]] = {}
+    kinds = set()
+    for number in range(200):
+        clock[0] += chance.randint(0, 10)
+        task_id = chance.choice(list(seen) or ["none"])
+        before = store.revision()
+        match chance.randrange(6):
+            case 0:
+                task_id = f"tsk_{number}"
+                times = {"created_ms": clock[0], "updated_ms": clock[0], "due_ms": clock[0]}
+                store.create(make_task(task_id, ttl_ms=chance.choice([None, 150]), **times))
+                seen[task_id] = (-1, {})
+            case 1 | 2:
+                await worker.step()
+            case 3:
+                task = store.get("local", task_id)
+                for key in list(task.outstanding if task else ())[:1]:
+                    store.answer("local", task_id, {key: {"action": "decline"}}, "ada", clock[0])
+            case 4:
+                store.cancel("local", task_id, "cancelled", clock[0])
+            case 5:
+                store.clean(clock[0], limit=3)
+        told = {task.id: task for task in store.changed_since("local", before, seen)}
+        for each, (revision, shown) in list(seen.items()):
+            task = store.get("local", each)
+            if task is None:
+                assert store.is_gone("local", each)
+                del seen[each]
+                continue
+            kinds.add(task.status)
+            if detailed(task) != shown:
+                assert task.revision > revision
+                assert told[each] == task
+            else:
+                assert (task.revision, each in told) == (revision, False)
+            seen[each] = (task.revision, detailed(task))
+    assert kinds == {"working", "input_required", "completed", "cancelled", "failed"}
