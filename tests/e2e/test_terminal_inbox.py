@@ -164,16 +164,21 @@ def test_declining_and_dismissing_by_mouse_are_two_answers(
 
 
 @pytest.mark.rule("tasks.ids-persisted")
-def test_killed_while_it_polls_it_finds_its_tasks_again(here: Installation, proxy: Proxy) -> None:
+@pytest.mark.parametrize(("watching", "times"), [("tasks/get", 3), ("subscriptions/listen", 1)])
+def test_killed_while_it_watches_it_finds_its_tasks_again(
+    here: Installation, proxy: Proxy, watching: str, times: int
+) -> None:
+    if watching == "tasks/get":
+        proxy.hold("subscriptions/listen")  # as a server that takes none
     key = call(here, "long_build", '{"minutes": 600}')
     terminal = here.inbox()
     terminal.wait_for("Running 1")
-    proxy.wait_passed("tasks/get", 3)
+    proxy.wait_passed(watching, times)
     terminal.kill()
-    before = proxy.passed["tasks/get"]
+    before = proxy.passed[watching]
     again = here.inbox()
     again.wait_for("Running 1")
-    proxy.wait_passed("tasks/get", before + 2)
+    proxy.wait_passed(watching, before + times)
     again.send("2")
     again.wait_for("long_build")
     assert here.run("list", "--json")[0]["taskId"] == key.id
