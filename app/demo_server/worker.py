@@ -168,7 +168,7 @@ class Worker:
     async def _computed(
         self, task: Task, step: Callable[[Job], Outcome], job: Job
     ) -> Outcome | RpcError | None:
-        running = asyncio.wrap_future(_begun(step, job))
+        running = asyncio.wrap_future(_begun(task.tool, step, job))
         loop = asyncio.get_running_loop()
         until = loop.time() + self._limit
         while True:
@@ -193,7 +193,7 @@ class Worker:
 
 
 def _begun(
-    step: Callable[[Job], Outcome], job: Job
+    tool: str, step: Callable[[Job], Outcome], job: Job
 ) -> concurrent.futures.Future[tuple[Outcome | None, BaseException | None]]:
     """Run *step* in a thread of its own, which ends with the process however busy it is."""
     future: concurrent.futures.Future[tuple[Outcome | None, BaseException | None]] = (
@@ -206,7 +206,7 @@ def _begun(
         except BaseException as error:  # noqa: BLE001 - whatever a tool does fails its own task, and no other
             future.set_result((None, error))
 
-    threading.Thread(target=run, daemon=True, name="step").start()
+    threading.Thread(target=run, daemon=True, name=f"step of {tool}").start()
     return future
 
 

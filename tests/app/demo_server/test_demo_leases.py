@@ -389,3 +389,16 @@ async def test_work_goes_on_after_another_process_held_the_file_for_too_long(fol
     blocker.close()
     assert "another process holds the data" in caplog.text
     assert folder.task().status == "completed"
+
+
+def test_what_a_step_finds_out_after_its_service_has_ended_is_nobodys(folder, caplog, capfd):
+    folder.add()
+    worker = folder.worker("a", held_up(folder, threading.Event()), step_seconds_limit=0.05)
+    assert asyncio.run(worker.step()) == "tsk_1"
+    late = [thread for thread in threading.enumerate() if thread.name == "step of probe"]
+    assert late
+    folder.released.set()
+    for thread in late:
+        thread.join(30)
+    assert (caplog.text, capfd.readouterr().err) == ("", "")
+    assert folder.task().status == "failed"
