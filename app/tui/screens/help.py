@@ -31,6 +31,10 @@ KEYS: Final = (
     ("A question", ""),
     ("Tab", "the next field; Shift+Tab the one before"),
     ("Ctrl+S", "accept: send what is filled in"),
+    ("Ctrl+Z  Ctrl+Y", "undo, over all fields of the form; redo"),
+    ("Ctrl+G", "write a text in your own editor (VISUAL or EDITOR)"),
+    ("Ctrl+O", "show exactly what Accept would send"),
+    ("Ctrl+R  Ctrl+N", "a field: back to untouched; null, where that is an answer"),
     ("Escape", "back to the list; what you typed is kept"),
 )
 WORDS: Final = (
@@ -69,7 +73,7 @@ class Help(ModalScreen[None]):
         with Vertical(), VerticalScroll():
             for key, words in KEYS:
                 if words:
-                    yield InertText(joined((f"  {key:<11}", "bold $primary"), words))
+                    yield InertText(joined((f"  {key:<15}", "bold $primary"), words))
                 else:
                     yield InertLine(joined_line((key, "bold")))
             yield InertLine(joined_line(("Words", "bold")))

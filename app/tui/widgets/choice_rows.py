@@ -76,9 +76,11 @@ class ChoiceRow(FieldRow):
             self.control.narrow(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter in the filter goes to the list."""
+        """Enter in the filter goes to the list, to the first that was found."""
         event.stop()
         self.control.focus()
+        if isinstance(self.control, PickList) and self.control.option_count:
+            self.control.highlighted = 0
 
 
 class ChoicesRow(ChoiceRow):

@@ -50,7 +50,7 @@ class SafeInput(Input):
     def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        text = inert(_line_ends(event.text), PASTE_LIMIT)
+        text = inert(line_ends(event.text), PASTE_LIMIT)
         if "\n" in text.strip("\n"):
             start, end = sorted(self.selection)
             self.post_message(self.SeveralLines(self, self.value[:start] + text + self.value[end:]))
@@ -68,10 +68,10 @@ class SafeTextArea(TextArea):
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        await super()._on_paste(events.Paste(inert(_line_ends(event.text), PASTE_LIMIT)))
+        await super()._on_paste(events.Paste(inert(line_ends(event.text), PASTE_LIMIT)))
 
 
-def _line_ends(text: str) -> str:
+def line_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -17,12 +17,10 @@ from textual.content import Content
 from textual.message import Message
 from textual.style import Style
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
 
 from app.forms import Entry, Field
 from app.forms.model import Absent
-from app.text import inert, inert_line, is_inert
-from app.tui.widgets.controls import SafeInput, SafeTextArea
+from app.text import inert, inert_line
 from app.tui.widgets.inert import InertText, Part, joined
 
 
@@ -197,13 +195,16 @@ class FieldRow(Widget):
         parts: list[Content] = [joined((inert_line(self.field.title or "‹no name›", TITLE_LIMIT), style))]
         if self.field.required:
             parts.append(joined((" *", "bold $text-warning")))
-        words = [("reset", "untouch")] if self.state is not UNTOUCHED else []
-        if self.field.nullable and self.state is not None:
-            words.append(("null", "null"))
-        for word, wanted in words:
+        for word, wanted in self._label_words():
             parts.append(joined("  "))
             parts.append(Content.assemble((word, _WORD + Style.from_meta({"field": wanted}))))
         return Content("").join(parts)
+
+    def _label_words(self) -> list[tuple[str, str]]:
+        words = [("reset", "untouch")] if self.state is not UNTOUCHED else []
+        if self.field.nullable and self.state is not None:
+            words.append(("null", "null"))
+        return words
 
     def _state_words(self) -> Part:
         field, state = self.field, self.state
@@ -236,127 +237,3 @@ class FieldRow(Widget):
         for warning in warnings:
             parts += [(f"! {warning}", "$text-warning"), "\n"]
         return joined(*parts[:-1])
-
-
-class TextRow(FieldRow):
-    """Text, numbers and dates: a single line, or several where the schema or a paste says so."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "go_on", "Next field", show=False, priority=True, id="field.next")
-    ]
-
-    def __init__(self, field: Field, state: State = UNTOUCHED) -> None:
-        super().__init__(field, state)
-        text = self._text()
-        self.control: SafeInput | SafeTextArea
-        if field.multiline or field.kind == "json" or "\n" in text:
-            self.control = SafeTextArea(text, compact=True, placeholder=self._placeholder())
-        else:
-            self.control = SafeInput(
-                text,
-                compact=True,
-                password=field.secret,
-                placeholder=self._placeholder(),
-                select_on_focus=False,
-            )
-        self._shown = text
-
-    def controls(self) -> ComposeResult:
-        yield self.control
-
-    def _text(self) -> str:
-        entry = self.fallback if self.state is UNTOUCHED else self.state
-        text = "\n".join(entry) if isinstance(entry, list) else entry or ""
-        # A default that holds control characters is described, never put into a control: it would be drawn
-        # raw, and go back changed.
-        return text if is_inert(text) else ""
-
-    def _placeholder(self) -> str:
-        return "‹null›" if self.state is None else ""
-
-    def show_state(self) -> None:
-        text = self._shown = self._text()
-        self.control.placeholder = self._placeholder()
-        if isinstance(self.control, SafeInput):
-            if "\n" in text:
-                self._become_area(text)
-                return
-            with self.control.prevent(Input.Changed):
-                self.control.value = text
-        else:
-            with self.control.prevent(TextArea.Changed):
-                self.control.load_text(text)
-
-    def _become_area(self, text: str) -> None:
-        line = self.control
-        self.control = SafeTextArea(text, compact=True, placeholder=self._placeholder())
-        had_focus = line.has_focus
-        self.query_one(".body").mount(self.control, before=line)
-        line.remove()
-        if had_focus:
-            self.control.focus()
-            self.control.move_cursor(self.control.document.end)
-
-    def _typed(self, text: str) -> None:
-        if text == self._shown:
-            return
-        if self.frozen:
-            # The focus stays where it is: moved away, the next keys typed would be commands of the inbox.
-            self.show_state()
-            return
-        self._shown = text
-        self.control.placeholder = ""
-        self.touched(self._entry(text))
-
-    def _entry(self, text: str) -> Entry:
-        return text
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Take each key."""
-        event.stop()
-        self._typed(event.value)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter goes on to the next field; it never sends anything."""
-        event.stop()
-        self.post_message(self.Left(self))
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enter goes on only from a single line; in several it begins another."""
-        return action != "go_on" or (isinstance(self.control, SafeInput) and self.control.has_focus)
-
-    def action_go_on(self) -> None:
-        """Go on to the next field before the next key is handed out."""
-        form = next((above for above in self.ancestors if isinstance(above, GoesOn)), None)
-        if form is not None:
-            form.go_on(self)
-
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Take each key."""
-        event.stop()
-        self._typed(event.text_area.text)
-
-    def on_safe_input_several_lines(self, event: SafeInput.SeveralLines) -> None:
-        """Keep every line that was pasted, where the field can hold them."""
-        event.stop()
-        text = event.text
-        if self.frozen:
-            return
-        if self.field.kind != "text" or self.field.secret:
-            text = " ".join(part for part in text.split("\n") if part)
-            event.input.value = text
-            return
-        self._become_area(text)
-        self._typed(text)
-
-
-class ListRow(TextRow):
-    """A list of free strings: one a line."""
-
-    def controls(self) -> ComposeResult:
-        if isinstance(self.control, SafeInput):
-            self.control = SafeTextArea(self._shown, compact=True, placeholder=self._placeholder())
-        yield self.control
-
-    def _entry(self, text: str) -> Entry:
-        return text.removesuffix("\n").split("\n") if text else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from textual import events
@@ -14,11 +14,13 @@ from textual.message import Message
 
 from app.forms import Entry, Field, Filled
 from app.forms.filling import entry_for
+from app.forms.history import History
 from app.forms.jsonvalues import Malformed, decode
 from app.tui.widgets.choice_rows import ChoiceRow, ChoicesRow, ConstantRow
-from app.tui.widgets.field_rows import UNTOUCHED, FieldRow, ListRow, State, TextRow
+from app.tui.widgets.field_rows import UNTOUCHED, FieldRow, State
 from app.tui.widgets.inert import InertText
 from app.tui.widgets.raw_form import NAME, AnyForm, RawForm
+from app.tui.widgets.text_rows import ListRow, TextRow
 
 NARROW = 56
 """Columns below which a label stands above its control."""
@@ -56,6 +58,9 @@ class FormFields(Vertical):
         Binding(
             "shift+tab", "app.focus_previous", "Field before", show=False, priority=True, id="form.before"
         ),
+        # With priority: a text area has an undo of its own, which knows nothing of the other fields.
+        Binding("ctrl+z", "undo", "Undo", show=False, priority=True, id="form.undo"),
+        Binding("ctrl+y", "redo", "Redo", show=False, priority=True, id="form.redo"),
     ]
 
     class Changed(Message):
@@ -75,6 +80,9 @@ class FormFields(Vertical):
         self.form = form
         given = draft or {}
         self.rows = [make_row(field, _fitting(field, given)) for field in form.fields]
+        self._history: History[State] = History()
+        self._known = {row.field.name: row.state for row in self.rows}
+        """The states up to which the history reaches."""
         self._judged = False
         self._whole = InertText("", classes="whole")
         self._whole.display = False
@@ -126,6 +134,8 @@ class FormFields(Vertical):
         for row in self.rows:
             if row.error:
                 row.focus_control()
+                # Once more when the errors have taken their lines: they have moved what was in sight.
+                self.call_after_refresh(row.scroll_visible, animate=False)
                 break
         return None
 
@@ -141,9 +151,42 @@ class FormFields(Vertical):
     def on_field_row_changed(self, event: FieldRow.Changed) -> None:
         """Keep the shown errors true, and tell whoever keeps the draft."""
         event.stop()
+        self._remember(event.row)
+        self._tell()
+
+    def _tell(self) -> None:
         if self._judged:
             self._show(self.fill())
         self.post_message(self.Changed(self))
+
+    def _remember(self, row: FieldRow) -> None:
+        name = row.field.name
+        if row.state != self._known[name]:
+            self._history.record(name, self._known[name], row.state)
+            self._known[name] = row.state
+
+    def action_undo(self) -> None:
+        """Take back the last change, in whichever field it was made."""
+        for row in self.rows:
+            self._remember(row)  # a change may still be on its way here
+        self._set_back(self._history.undo)
+
+    def action_redo(self) -> None:
+        """Make the last change that was taken back once more."""
+        self._set_back(self._history.redo)
+
+    def _set_back(self, step: Callable[[], tuple[str, State] | None]) -> None:
+        if any(row.frozen for row in self.rows):
+            return
+        found = step()
+        if found is None:
+            return
+        name, state = found
+        row = next(row for row in self.rows if row.field.name == name)
+        row.put(state)
+        self._known[name] = state
+        row.focus_control()
+        self._tell()
 
     def on_field_row_left(self, event: FieldRow.Left) -> None:
         """Go on to the next field; from the last one nowhere, so that Enter alone never reaches a button."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,13 +12,18 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Button
 
 from app.engine.commands import Answer
+from app.forms import Filled
+from app.forms.jsonvalues import encode
+from app.text import byte_size
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.form_fields import FormFields, entries_of, read_draft
 from app.tui.widgets.inert import InertText, content
 from app.tui.widgets.json_view import response_content
 from app.tui.widgets.question_card import QuestionCard
-from app.tui.widgets.raw_form import form_of
+from app.tui.widgets.raw_form import AnyForm, form_of
 from storage.records import QuestionRecord
+
+MASK: Final = "••••••"
 
 
 class QuestionForm(QuestionCard):
@@ -116,7 +121,25 @@ class QuestionForm(QuestionCard):
     def _show_review(self) -> None:
         filled = self.fields.fill()
         if filled.ok:
-            self._review.show(Answer(self.question, "accept", filled.content_json).response_json)
+            self._review.show(self._preview(filled))
             return
         wrong = [f"{name or 'the form'}: {why}" for name, why in filled.errors.items()]
         self._review.show("Not valid yet, so nothing would be sent:\n" + "\n".join(wrong))
+
+    def _preview(self, filled: Filled) -> str:
+        """Return the response as it would be sent; only secrets are not shown in it."""
+        response = Answer(self.question, "accept", filled.content_json).response_json
+        head = f"Accept sends exactly this, {byte_size(len(response.encode('utf-8', 'surrogatepass')))}"
+        masked = masked_content(self.fields.form, filled)
+        if masked == filled.content_json:
+            return f"{head}:\n{response}"
+        shown = Answer(self.question, "accept", masked).response_json
+        return f"{head} (but for the secrets, which are not shown):\n{shown}"
+
+
+def masked_content(form: AnyForm, filled: Filled) -> str:
+    """Return the content as it is sent, each secret in it masked."""
+    secrets = {field.name for field in form.fields if field.secret}
+    if not secrets & filled.content.keys():
+        return filled.content_json
+    return encode({name: MASK if name in secrets else value for name, value in filled.content.items()})
