@@ -12,8 +12,10 @@ from app.engine.commands import Answer, CallOutcome, Delivery, EngineError
 from app.engine.given import call_delivery_of, delivery_of, reply_to, saved
 from app.engine.outbox import Attempt, Outbox
 from app.engine.problems import unknown_task
-from app.engine.reconcile import event
+from app.engine.reconcile import about
 from app.engine.watcher import Observer
+from app.forms.redacting import draft_without_secrets
+from app.text import inert_line
 from storage.async_store import AsyncStore
 from storage.errors import QuestionClosed, UnknownTask
 from storage.reader import StoreReader
@@ -23,6 +25,12 @@ ELSEWHERE_S: Final = 10.0
 """How long an answer that another living program is delivering is waited for."""
 _GLANCE_S: Final = 0.1
 """Seconds between two looks into the store meanwhile: `Engine.run` may not be there to follow it."""
+
+
+NOT_TO_BE_REPEATED: Final = (
+    "The answer can't be sent again: it held secrets, and those are not kept once the server has them. "
+    "The question is open again: answer it anew."
+)
 
 
 class Answering:
@@ -72,22 +80,49 @@ class Answering:
         return holder, [reply.question_id for reply in replies]
 
     async def save_again(self, question_id: int) -> TaskKey:
-        """Save that an acknowledged answer is to be sent once more; returns whose it is."""
+        """Save that an acknowledged answer is to be sent once more; returns whose it is.
+
+        Raises `EngineError`; where the answer held secrets, its question is open again then.
+        """
         question = self._reader.question(question_id)
         if question is None:
             raise EngineError("closed", "The question is gone.")
 
         def decide(_: TaskRecord, questions: tuple[QuestionRecord, ...]) -> TaskWrites:
-            if not any(q.id == question_id and q.state == "acknowledged" for q in questions):
+            stored = next((q for q in questions if q.id == question_id), None)
+            if stored is None or stored.state != "acknowledged":
                 raise EngineError("closed", f"The answer to {question.key} is not one to be sent again.")
-            fact = event("answer_queued_again", {"key": question.key})
-            return TaskWrites(question_changes=(QuestionChange(question_id, "queued"),), events=(fact,))
+            if stored.withheld:
+                again = about("question_reopened", stored, by=self._by, reason="its secrets are not kept")
+                return TaskWrites(question_changes=(QuestionChange(question_id, "open"),), events=(again,))
+            again = about("answer_queued_again", stored, by=self._by)
+            return TaskWrites(question_changes=(QuestionChange(question_id, "queued"),), events=(again,))
 
         try:
-            await self._observer.change(question.task, decide, durable=True)
+            writes = await self._observer.change(question.task, decide, durable=True)
         except UnknownTask:
             raise unknown_task(question.task) from None
+        if any(change.state == "open" for change in writes.question_changes):
+            self._on_moved(question.task)
+            raise EngineError("invalid", f"{inert_line(question.key, 80)}: {NOT_TO_BE_REPEATED}")
         return question.task
+
+    async def save_draft(self, question_id: int, draft_json: str | None) -> None:
+        """Keep what has been typed so far, but for secrets; ``None``: nothing."""
+        question = self._reader.question(question_id) if draft_json is not None else None
+        if question is not None and draft_json is not None:
+            draft_json = draft_without_secrets(question.request_json, draft_json)
+        await self._store.save_draft(question_id, draft_json)
+
+    async def save_reply(self, question: QuestionRecord, name: str, draft_json: str) -> None:
+        """Keep what was typed, but for secrets, to fill the same question in with another time."""
+        kept = draft_without_secrets(question.request_json, draft_json)
+        if not name.strip() or kept is None:
+            what = (
+                "A saved reply needs a name." if kept else "There is nothing to save: secrets are not kept."
+            )
+            raise EngineError("invalid", what)
+        await self._store.save_reply(question.fingerprint, name.strip(), kept)
 
     async def deliver(self, holder: TaskKey, question_ids: Sequence[int]) -> Delivery:
         """Deliver saved answers; what another living program has in hand is waited for, within bounds."""

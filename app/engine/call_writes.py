@@ -14,11 +14,12 @@ from typing import Final
 
 from app.engine.commands import EngineError
 from app.engine.observed import to_json
-from app.engine.reconcile import QUESTIONS_PER_TASK, event
+from app.engine.reconcile import QUESTIONS_PER_TASK, about, event
 from app.engine.sight import asked_of
 from app.text import inert_line
 from mcp_client import CallToolResult, CompleteResult, CreateTaskResult, InputRequiredResult
 from storage.records import (
+    NewEvent,
     NewQuestion,
     NewTask,
     QuestionChange,
@@ -54,9 +55,9 @@ def handle_state(handle: CreateTaskResult) -> TaskState:
 def became(task: TaskKey, handle: CreateTaskResult) -> Decide:
     """The reply was a task handle: the task is added, and the call's id points there."""
 
-    def decide(call: TaskRecord, _: Questions) -> TaskWrites:
+    def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
         new = NewTask(task, "task", call.method, call.tool, call.params_json, state=handle_state(handle))
-        facts = (event("task_created", {"taskId": task.id}),)
+        facts = (*_taken(questions), event("task_created", {"taskId": task.id}))
         return TaskWrites(became=new, events=facts, unarchive=True)
 
     return decide
@@ -79,7 +80,7 @@ def completed(reply: CallToolResult | CompleteResult) -> Decide:
             snapshot_json=result,
             request_state=None,
         )
-        facts = (event("call_completed", {"isError": is_error or None}),)
+        facts = (*_taken(questions), event("call_completed", {"isError": is_error or None}))
         return TaskWrites(state, question_changes=_closing(questions), events=facts, owner="", unarchive=True)
 
     return decide
@@ -98,7 +99,7 @@ def failed(words: str, *, error_json: str | None = None) -> Decide:
             error_json=error_json,
             request_state=None,
         )
-        facts = (event("call_failed", {"reason": words}),)
+        facts = (*_left(questions), event("call_failed", {"reason": words}))
         return TaskWrites(state, question_changes=_closing(questions), events=facts, owner="", unarchive=True)
 
     return decide
@@ -127,7 +128,8 @@ def asked(reply: InputRequiredResult) -> Decide:
         new = tuple(
             NewQuestion(one.key, one.fingerprint, one.method, one.request_json, number) for one in requests
         )
-        facts = [event("question_asked", {"key": q.key, "method": q.method, "round": number}) for q in new]
+        facts = [*_taken(questions)]
+        facts += [event("question_asked", {"key": q.key, "method": q.method, "round": number}) for q in new]
         if not new:
             facts.append(event("call_to_be_repeated", {"round": number}))
         changes = _closing(questions)
@@ -141,13 +143,10 @@ def refused(words: str) -> Decide:
     """The server refused the answers (-32602): they are open again, with what was typed and the reason."""
 
     def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
-        changes = tuple(
-            QuestionChange(q.id, "refused", refusal=words)
-            for q in questions
-            if q.round == call.state.round and q.state == "sent"
-        )
+        sent = [q for q in questions if q.round == call.state.round and q.state == "sent"]
+        changes = tuple(QuestionChange(q.id, "refused", refusal=words) for q in sent)
         state = replace(call.state, status="input_required")
-        facts = (event("answer_refused", {"reason": words}),)
+        facts = tuple(about("answer_refused", q, reason=words) for q in sent)
         return TaskWrites(state, question_changes=changes, events=facts, owner="", unarchive=True)
 
     return decide
@@ -159,7 +158,9 @@ def requeued(words: str) -> Decide:
     def decide(call: TaskRecord, questions: Questions) -> TaskWrites:
         changes = _moved(questions, call.state.round, "queued")
         state = replace(call.state, status="input_required", problem=words)
-        return TaskWrites(state, question_changes=changes, events=(event("call_held_back"),), owner="")
+        back = {change.id for change in changes}
+        facts = (*(about("answer_released", q) for q in questions if q.id in back), event("call_held_back"))
+        return TaskWrites(state, question_changes=changes, events=facts, owner="")
 
     return decide
 
@@ -246,9 +247,8 @@ def given_up(is_dead: IsDead) -> Decide:
             raise EngineError("closed", f"{call.key.id} is over already.")
         _refuse_if_in_flight(call, is_dead)
         state = replace(call.state, status="cancelled", tracking="ended", reason=None, problem=None)
-        return TaskWrites(
-            state, question_changes=_closing(questions), events=(event("call_given_up"),), owner=""
-        )
+        facts = (*_left(questions), event("call_given_up"))
+        return TaskWrites(state, question_changes=_closing(questions), events=facts, owner="")
 
     return decide
 
@@ -271,6 +271,18 @@ def _closing(questions: Questions) -> tuple[QuestionChange, ...]:
         "acknowledged": "settled",
     }
     return tuple(QuestionChange(q.id, closed[q.state]) for q in questions if q.state in closed)
+
+
+def _taken(questions: Questions) -> tuple[NewEvent, ...]:
+    """A reply other than an error acknowledges the answers that the request brought."""
+    return tuple(about("answer_acknowledged", q) for q in questions if q.state == "sent")
+
+
+def _left(questions: Questions) -> tuple[NewEvent, ...]:
+    """The call ends without a word on its answers."""
+    facts = {"sent": "answer_settled", "queued": "question_withdrawn"}
+    more = {"sent": {"acknowledged": False}, "queued": {"unsentAnswer": True}}
+    return tuple(about(facts[q.state], q, **more[q.state]) for q in questions if q.state in facts)
 
 
 def _moved(questions: Questions, number: int, state: QuestionState) -> tuple[QuestionChange, ...]:

@@ -20,7 +20,7 @@ from app.engine import call_writes
 from app.engine.clock import Clock
 from app.engine.commands import CallOutcome, EngineError
 from app.engine.observed import to_json
-from app.engine.outbox import is_unsent
+from app.engine.outbox import exact_responses, is_unsent, without_echo
 from app.engine.outputs import Outputs
 from app.engine.problems import describe, engine_error, unknown_task
 from app.engine.servers import Servers
@@ -227,7 +227,7 @@ class Calls:
         self, record: TaskRecord, given: Sequence[QuestionRecord], on_progress: OnProgress | None
     ) -> Reply:
         params = simplejson.loads(record.params_json, use_decimal=True)
-        responses = {q.key: RawJSON(q.response_json) for q in given if q.response_json is not None}
+        responses = exact_responses(self._reader, given)
 
         def tell(progress: Progress) -> None:
             if on_progress is not None and progress.message:
@@ -276,6 +276,8 @@ class Calls:
                 raise error
             raise engine_error(key.server, error, doing=doing)
         if isinstance(error, ServerError):
+            for question in given:
+                words = without_echo(self._reader, question, words)
             if given and error.is_invalid_params:
                 await self._change(key, call_writes.refused(words))
                 return CallOutcome("input_required", key, message=words)

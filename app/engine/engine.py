@@ -290,7 +290,7 @@ class InboxEngine:
 
     async def save_draft(self, question_id: int, draft_json: str | None) -> None:
         """Keep what has been typed so far (``None``: nothing)."""
-        await self._store.save_draft(question_id, draft_json)
+        await self._answering.save_draft(question_id, draft_json)
 
     # Keeping and forgetting
 

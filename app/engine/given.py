@@ -9,6 +9,7 @@ import simplejson
 
 from app.engine.commands import Answer, CallOutcome, Delivery, EngineError, unanswerable
 from app.engine.problems import describe, engine_error
+from app.forms.redacting import without_secrets
 from app.text import inert_line
 from mcp_client import CreateTaskResult, McpError, ProtocolError, read_handle
 from storage.records import QuestionRecord, Reply, TaskKey, TaskRecord
@@ -45,7 +46,9 @@ def reply_to(answer: Answer) -> Reply:
         raise EngineError("invalid", words)
     if answer.content_json is not None:
         json_object(answer.content_json, "The answer's content")
-    return Reply(question.id, question.fingerprint, answer.response_json)
+    response = answer.response_json
+    kept = without_secrets(question.request_json, response)
+    return Reply(question.id, question.fingerprint, response, kept)
 
 
 def delivery_of(

@@ -15,9 +15,11 @@ from typing import Final
 from app.engine.clock import Clock
 from app.engine.commands import EngineError
 from app.engine.problems import describe
-from app.engine.reconcile import event
+from app.engine.reconcile import about, event
 from app.engine.servers import Servers
 from app.engine.watcher import Look, Observer, elsewhere
+from app.forms.redacting import secrets_in
+from app.text import inert_line
 from mcp_client import (
     AuthRequired,
     InvalidRequest,
@@ -30,7 +32,7 @@ from mcp_client import (
 from storage.async_store import AsyncStore
 from storage.presence import Presence
 from storage.reader import StoreReader
-from storage.records import NewEvent, QuestionChange, QuestionRecord, TaskKey, TaskRecord, TaskWrites
+from storage.records import QuestionChange, QuestionRecord, TaskKey, TaskRecord, TaskWrites
 from storage.store import Decide
 
 ROUNDS_MOST: Final = 3
@@ -123,7 +125,7 @@ class Outbox:
         return [q for q in own if (q.key, q.fingerprint) in shown]
 
     async def _send(self, key: TaskKey, due: Sequence[QuestionRecord]) -> Attempt:
-        responses = {q.key: RawJSON(q.response_json) for q in due if q.response_json is not None}
+        responses = exact_responses(self._reader, due)
         try:
             await self._servers.request(key.server, lambda client: client.update_task(key.id, responses))
         except ServerError as error:
@@ -147,7 +149,10 @@ class Outbox:
             failed = [a.error for a in attempts if a.error is not None]
             failed.sort(key=is_unsent)  # first what may have arrived: then nothing is taken back
             return Attempt(any(a.acknowledged for a in attempts), failed[0] if failed else None)
-        await self._move(key, still, "refused", "answer_refused", describe(error))
+        words = describe(error)
+        for question in still:
+            words = without_echo(self._reader, question, words)
+        await self._move(key, still, "refused", "answer_refused", words)
         return Attempt()
 
     async def cancel(self, key: TaskKey, *, requested_at: int | None = None) -> McpError | EngineError | None:
@@ -191,7 +196,7 @@ class Outbox:
             moved = [q for q in stored if q.id in ids and q.state == "sent"]
             return TaskWrites(
                 question_changes=tuple(_change(q.id, state, reason) for q in moved),
-                events=tuple(_fact(fact, q.key, reason) for q in moved),
+                events=tuple(about(fact, q, reason=reason) for q in moved),
                 unarchive=state == "refused" and bool(moved),
             )
 
@@ -204,8 +209,19 @@ def _change(question_id: int, state: str, reason: str | None) -> QuestionChange:
     return QuestionChange(question_id, "acknowledged", still_asked=0)
 
 
-def _fact(kind: str, key: str, reason: str | None) -> NewEvent:
-    return event(kind, {"key": key, "reason": reason})
+def exact_responses(reader: StoreReader, questions: Sequence[QuestionRecord]) -> dict[str, RawJSON]:
+    """Return the answers to *questions* by key, to the letter as they were given."""
+    found = {q.key: reader.exact_response(q.id) for q in questions}
+    return {key: RawJSON(text) for key, text in found.items() if text is not None}
+
+
+def without_echo(reader: StoreReader, question: QuestionRecord, words: str) -> str:
+    """Return what a server said of an answer without the secrets that it repeats from it."""
+    exact = reader.exact_response(question.id) if question.withheld else None
+    if exact is not None:
+        for secret in secrets_in(question.request_json, exact):
+            words = words.replace(secret, "…").replace(inert_line(secret), "…")
+    return words
 
 
 def is_unsent(error: McpError | EngineError) -> bool:

@@ -53,6 +53,11 @@ def event(kind: str, data: Mapping[str, Any] | None = None) -> NewEvent:
     return NewEvent(kind, to_json({name: v for name, v in (data or {}).items() if v is not None}))
 
 
+def about(kind: str, question: QuestionRecord, **more: Any) -> NewEvent:
+    """Return a fact about an answer; the digest says which one it is."""
+    return event(kind, {"key": question.key, "question": question.id, "digest": question.digest, **more})
+
+
 def reconcile(task: TaskRecord, questions: Sequence[QuestionRecord], seen: Observed) -> TaskWrites:
     """Return what *seen* changes about *task* and its *questions*; falsy when nothing did.
 
@@ -97,10 +102,11 @@ def lost(
     if task.state.tracking == "lost":
         return TaskWrites()
     closed = [QuestionChange(q.id, "withdrawn") for q in questions if _waits_here(q)]
+    unsent = [about("question_withdrawn", q, unsentAnswer=True) for q in questions if q.state == "queued"]
     return TaskWrites(
         state=replace(task.state, tracking="lost", reason=reason, problem=None),
         question_changes=tuple(closed),
-        events=(event("task_lost", {"reason": reason}),),
+        events=(event("task_lost", {"reason": reason}), *unsent),
         unarchive=True,
     )
 
@@ -198,11 +204,13 @@ def _still_there(q: QuestionRecord, changes: list[QuestionChange], events: list[
 def _gone(q: QuestionRecord, changes: list[QuestionChange], events: list[NewEvent]) -> None:
     if _waits_here(q):
         changes.append(QuestionChange(q.id, "withdrawn"))
-        unsent = True if q.state == "queued" else None
-        events.append(event("question_withdrawn", {"key": q.key, "unsentAnswer": unsent}))
+        if q.state == "queued":
+            events.append(about("question_withdrawn", q, unsentAnswer=True))
+        else:
+            events.append(event("question_withdrawn", {"key": q.key}))
     elif q.state in ("sent", "acknowledged"):
         changes.append(QuestionChange(q.id, "settled"))
-        events.append(event("answer_settled", {"key": q.key, "acknowledged": q.state == "acknowledged"}))
+        events.append(about("answer_settled", q, acknowledged=q.state == "acknowledged"))
 
 
 def _state(old: TaskState, seen: Observed, trouble: str | None) -> TaskState:

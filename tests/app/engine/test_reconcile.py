@@ -297,7 +297,7 @@ def test_a_task_the_server_does_not_know_is_lost_with_its_record() -> None:
         1: "withdrawn",
         2: "withdrawn",
     }
-    assert kinds(writes) == ["task_lost"]
+    assert kinds(writes) == ["task_lost", "question_withdrawn"]
 
 
 @pytest.mark.rule("tasks.ttl-is-a-backstop", "tasks.failed-after-ttl", "wire.ttl")
