@@ -54,7 +54,7 @@ metas = st.just(
 
 # One running service for all examples: that it survives them is the point.
 at_ease = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
