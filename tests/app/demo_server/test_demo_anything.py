@@ -70,7 +70,7 @@ async def test_any_request_is_answered_in_order(service, method, params, meta, r
     given_headers = {**headers_for(message), "Mcp-Method": method if plain(method) else "tools/call"}
     if isinstance(params.get("notifications"), dict) and method == "subscriptions/listen":
         async with service.wire.stream(message, given_headers) as stream:
-            if stream.response.status_code == 200:
+            if stream.response.headers["content-type"].startswith("text/event-stream"):
                 assert (await stream.next())["params"]["_meta"][f"{META}subscriptionId"] == request_id
                 return
     response = await service.wire.send(message, given_headers)

@@ -39,14 +39,14 @@ async def test_a_task_that_takes_seconds_is_cancelled_on_the_way(suite):
     assert (await suite.settled(task_id))["status"] == "cancelled"
 
 
-@pytest.mark.parametrize("seconds", [0, 0.1, 1, 2.3])
+@pytest.mark.parametrize("seconds", [0, 0.1, 1.3])
 async def test_a_task_takes_the_time_that_was_asked_for(suite, seconds):
     task_id = await suite.started("slow_compute", seconds=seconds)
     began = suite.clock.now
     while (task := await suite.settled(task_id))["status"] == "working":
-        suite.clock.now += 10
+        suite.clock.now += 25
     assert task["status"] == "completed"
-    assert suite.clock.now - began == pytest.approx(seconds * 1000, abs=60)
+    assert suite.clock.now - began == pytest.approx(seconds * 1000, abs=150)
 
 
 @pytest.mark.rule("tasks.handle-only-if-declared", "versioning.extension-fallback")

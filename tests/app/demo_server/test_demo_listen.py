@@ -35,7 +35,9 @@ async def test_the_acknowledgement_comes_first_and_names_the_tasks_that_are_told
         }
 
 
-@pytest.mark.rule("tasks.notification-is-a-snapshot", "tasks.notified")
+@pytest.mark.rule(
+    "tasks.notification-is-a-snapshot", "tasks.notified", "index.subscription-id-on-notifications"
+)
 async def test_each_notification_is_the_whole_task_as_tasks_get_shows_it(service):
     task_id = await service.started("two_questions")
     statuses = []
@@ -120,6 +122,8 @@ async def test_comments_keep_a_quiet_stream_alive(service):
     "subscriptions.server-ends-it",
     "cancellation.server-ends-subscriptions",
     "subscriptions.ends-with-a-result",
+    "http.response-ends-stream",
+    "http.no-requests-on-stream",
 )
 async def test_a_service_that_ends_says_so_gives_the_result_and_closes(service):
     async with service.wire.listening([await service.started("two_questions")]) as stream:
