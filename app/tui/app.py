@@ -57,7 +57,7 @@ class InboxApp(LeavesSafely):
         self.actions = TaskActions(self)
         self.inbox = InboxScreen()
         self._link = EngineLink(self, connect, self._on_changes)
-        self._names: list[str] = []
+        self._servers: dict[str, str] = {}
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = DARK.name
@@ -99,7 +99,11 @@ class InboxApp(LeavesSafely):
 
     def server_names(self) -> list[str]:
         """Return the servers of the servers file, as last read."""
-        return self._names
+        return list(self._servers)
+
+    def server_url(self, server: str) -> str | None:
+        """Return a server's address in the servers file, as last read; ``None``: it has none there."""
+        return self._servers.get(server)
 
     def reread_servers(self) -> None:
         """Read the servers file's names again."""
@@ -107,7 +111,7 @@ class InboxApp(LeavesSafely):
             from app.config import ConfigError
 
             try:
-                self._names = [name for name, _ in self.servers_file.list()]
+                self._servers = dict(self.servers_file.list())
             except ConfigError as error:
                 self.inbox.trouble(f"{error}")
 

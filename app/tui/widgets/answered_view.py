@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from textual.app import ComposeResult
@@ -12,6 +12,8 @@ from textual.widgets import Button, Collapsible
 
 from app.forms import Field
 from app.text import inert_line, plural
+from app.tui.widgets.address import AddressAtHand, agreed_url
+from app.tui.widgets.browser import open_in_browser
 from app.tui.widgets.inert import InertLine, InertText, Part, content, joined, joined_line
 from app.tui.widgets.json_view import dump, load, response_action
 from app.tui.widgets.question_card import ACTION_WORDS, request_params
@@ -129,24 +131,28 @@ class AnsweredView(Vertical):
     AnsweredView Collapsible > Contents { padding: 0 0 0 2; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opener: Callable[[str], bool] = open_in_browser) -> None:
         super().__init__()
-        self._shown: tuple[QuestionRecord, ...] = ()
+        self._opener = opener
+        self._shown: tuple[object, ...] = ()
         self._text = InertText("")
         self._fold = Collapsible(self._text, title="", collapsed=True)
         self._latest = InertLine("")
         self._stuck: dict[int, StuckAnswer] = {}
+        self._addresses: dict[int, AddressAtHand] = {}
 
     def compose(self) -> ComposeResult:
         yield self._latest
         yield self._fold
 
-    def show(self, questions: Sequence[QuestionRecord], now: int) -> None:
-        """Show these; the fold stays as the person left it."""
+    def show(self, questions: Sequence[QuestionRecord], now: int, *, watched: bool = False) -> None:
+        """Show these; the fold stays as the person left it. While the task is *watched*, the addresses that
+        the person agreed to visit are at hand.
+        """
         self.display = bool(questions)
-        if tuple(questions) == self._shown:
+        if (watched, *questions) == self._shown:
             return
-        self._shown = tuple(questions)
+        self._shown = (watched, *questions)
         under_way = sum(question.state in ("queued", "sent") for question in questions)
         title = plural(len(questions), "earlier question")
         self._fold.title = f"{title}, {plural(under_way, 'answer')} on its way" if under_way else title
@@ -155,6 +161,7 @@ class AnsweredView(Vertical):
             parts += [*answered_words(question, now), "\n\n"]
         self._text.show(joined(*parts[:-1]))
         self._show_latest(questions)
+        self._show_addresses(questions if watched else ())
         self._show_stuck({question.id: question for question in questions if is_stuck(question)})
 
     def _show_latest(self, questions: Sequence[QuestionRecord]) -> None:
@@ -174,3 +181,12 @@ class AnsweredView(Vertical):
             else:
                 self._stuck[question_id] = StuckAnswer(question)
                 self.mount(self._stuck[question_id], before=self._fold)
+
+    def _show_addresses(self, questions: Sequence[QuestionRecord]) -> None:
+        agreed = {question.id: url for question in questions if (url := agreed_url(question)) is not None}
+        for question_id in [known for known in self._addresses if known not in agreed]:
+            self._addresses.pop(question_id).remove()
+        for question_id, url in agreed.items():
+            if question_id not in self._addresses:
+                self._addresses[question_id] = AddressAtHand(url, self._opener)
+                self.mount(self._addresses[question_id], before=self._fold)

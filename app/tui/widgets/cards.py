@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from app.tui.widgets.browser import open_in_browser
 from app.tui.widgets.question_card import QuestionCard, request_params
 from app.tui.widgets.question_form import QuestionForm
 from app.tui.widgets.question_other import QuestionOther
 from app.tui.widgets.question_url import QuestionUrl
-from app.tui.widgets.url_review import open_in_browser
 from storage.records import QuestionRecord
 
 

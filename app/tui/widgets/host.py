@@ -42,6 +42,13 @@ def now_ms(node: DOMNode) -> int:
     return int(clock()) if callable(clock) else time.time_ns() // 1_000_000
 
 
+def server_url(node: DOMNode, server: str) -> str | None:
+    """Return the address of a server; ``None``: it has none, or it is not known."""
+    address_of = getattr(node.app, "server_url", None)
+    found = address_of(server) if callable(address_of) else None
+    return found if isinstance(found, str) else None
+
+
 def let_keys_act(node: DOMNode) -> None:
     """Tell the app that what was to have the focus has it, or will never have it."""
     release = getattr(node.app, "release_keys", None)

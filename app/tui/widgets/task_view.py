@@ -19,6 +19,7 @@ from textual.widgets import Button, TabbedContent, TabPane
 from app.engine.commands import Engine, EngineError
 from app.tui.messages import Answered, ArchiveRequested, CancelRequested, RefreshRequested
 from app.tui.widgets.answered_view import AnsweredView, StuckAnswer
+from app.tui.widgets.browser import open_in_browser
 from app.tui.widgets.cards import make_card
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.host import host_of, in_background, let_keys_act, now_ms
@@ -29,7 +30,6 @@ from app.tui.widgets.raw_view import RawView
 from app.tui.widgets.result_view import FailureView, ResultView
 from app.tui.widgets.task_header import TaskHeader
 from app.tui.widgets.timeline import Timeline
-from app.tui.widgets.url_review import open_in_browser
 from storage.errors import StorageError
 from storage.records import QuestionRecord, TaskKey, TaskRecord
 
@@ -94,7 +94,7 @@ class TaskView(Widget):
         self._actions = Horizontal(classes="actions")
         self._overview = Overview()
         self._more = InertText("", "$text-warning")
-        self._answered = AnsweredView()
+        self._answered = AnsweredView(opener)
         self._timeline = Timeline()
         self._raw = RawView()
         self._cancel = Button(content("Cancel task…"), compact=True, classes="danger")
@@ -186,8 +186,8 @@ class TaskView(Widget):
         now = now_ms(self)
         self._header.show(record, now)
         self._follow_questions(questions)
-        carded = self._cards.keys()
-        self._answered.show([q for q in questions if q.id not in carded and not q.is_open], now)
+        closed = [q for q in questions if q.id not in self._cards and not q.is_open]
+        self._answered.show(closed, now, watched=record.state.tracking == "active")
         self._record, self._questions = record, questions
         self._show_outcome(record)
         self._show_actions(record)

@@ -287,6 +287,8 @@ async def test_where_no_browser_opens_nothing_is_answered(store: Store) -> None:
         await until(pilot, lambda: "No browser" in painted(app))
         assert not app.recorder.answers
         card.query_one(".copy", Button).press()
+        await pilot.pause()
+        card.query_one(".go", Button).press()
         await until(pilot, lambda: bool(app.recorder.answers))
         assert app.clipboard == "https://example.com/"
 
