@@ -13,6 +13,7 @@ from app.cli.exits import FAILURES, CommandError, Exit, usage
 from app.cli.output import clock_words, command_name, json_line, readable_json, words
 from app.cli.parts import Parts, load, resolve, run_async
 from app.cli.tasks import json_option
+from app.config import NONE, Abilities
 from app.engine.commands import Answer, Delivery, answerable, unanswerable
 from app.text import inert, inert_line
 from storage.records import QuestionRecord, Reader, TaskKey
@@ -91,7 +92,10 @@ def answer(
                 _again(parts, reader, task_key, key, dry_run=dry_run, as_json=as_json)
             )
         question = find_question(parts, reader, task_key, key, may_look=not dry_run)
-        reply = compose(question, said)
+        abilities = parts.abilities(question.task.server)
+        if said.action != "accept" and answerable(question, abilities) in ("sampling", "roots"):
+            raise click.exceptions.Exit(_refuse(parts, question, dry_run=dry_run, as_json=as_json))
+        reply = compose(question, said, abilities)
         if dry_run:
             from app.cli.shapes import plain_json
 
@@ -202,8 +206,11 @@ def _became(question: QuestionRecord) -> str:
     return f"{key} was answered{by} already: {shown} ({state})."
 
 
-def compose(question: QuestionRecord, said: Said) -> Answer:
-    """Return the answer to *question*; raises `CommandError` (usage) when it is not valid, field by field."""
+def compose(question: QuestionRecord, said: Said, abilities: Abilities = NONE) -> Answer:
+    """Return the answer to *question*; raises `CommandError` (usage) when it is not valid, field by field.
+
+    *abilities* are what its server may ask beside elicitations.
+    """
     from app.cli.shapes import parsed
 
     name = f"{inert_line(str(question.task))} {inert_line(question.key)}"
@@ -212,11 +219,16 @@ def compose(question: QuestionRecord, said: Said) -> Answer:
         raise usage(f"{name}: what is asked can't be read by this program.")
     params = request.get("params")
     params = params if isinstance(params, dict) else {}
-    if (why := unanswerable(question)) is not None:
+    if (why := unanswerable(question, abilities)) is not None:
         raise usage(f"{name}: {why} `taskinbox cancel {command_name(question.task)}` does that.")
     if said.action != "accept":
         return Answer(question, said.action)
-    if answerable(question) == "url":
+    mode = answerable(question, abilities)
+    if mode == "sampling" or mode == "roots":
+        from app.cli.results import result
+
+        return Answer(question, "accept", result(mode, params, said, abilities))
+    if mode == "url":
         return _consent(question, said, params)
     schema = params.get("requestedSchema")
     if not isinstance(schema, Mapping):
@@ -250,6 +262,26 @@ def _consent(question: QuestionRecord, said: Said, params: Mapping[str, Any]) ->
     return Answer(question, "accept")
 
 
+def _refuse(parts: Parts, question: QuestionRecord, *, dry_run: bool, as_json: bool) -> int:
+    """Record a refusal that the wire has no word for, and say so; returns the exit code."""
+    if dry_run:
+        words("Nothing would be sent: refusing it is recorded here alone.")
+        return Exit.DONE
+
+    async def work() -> str:
+        async with parts.engine() as engine:
+            return await engine.refuse(question)
+
+    said = run_async(work())
+    words(f"{said} `taskinbox cancel {command_name(question.task)}` does that.")
+    if as_json:
+        from app.cli.shapes import to_json
+
+        key = {"server": question.task.server, "taskId": question.task.id, "key": question.key}
+        json_line(to_json({**key, "response": None, "state": "refused-here"}))
+    return Exit.DONE
+
+
 def _deliver(parts: Parts, reader: Reader, task: TaskKey, reply: Answer, *, as_json: bool) -> int:
     """Save and deliver the answer, and say what became of it; returns the exit code."""
 
@@ -257,7 +289,7 @@ def _deliver(parts: Parts, reader: Reader, task: TaskKey, reply: Answer, *, as_j
         async with parts.engine() as engine:
             return await engine.answer(task, [reply])
 
-    return _tell(reader, reply.question, reply.response_json, run_async(work()), as_json=as_json)
+    return _tell(parts, reader, reply.question, reply.response_json, run_async(work()), as_json=as_json)
 
 
 def _again(
@@ -286,11 +318,17 @@ def _again(
         async with parts.engine() as engine:
             return await engine.send_again(question.id)
 
-    return _tell(reader, question, response, run_async(work()), as_json=as_json)
+    return _tell(parts, reader, question, response, run_async(work()), as_json=as_json)
 
 
 def _tell(
-    reader: Reader, question: QuestionRecord, response_json: str, delivery: Delivery, *, as_json: bool
+    parts: Parts,
+    reader: Reader,
+    question: QuestionRecord,
+    response_json: str,
+    delivery: Delivery,
+    *,
+    as_json: bool,
 ) -> int:
     """Say what became of an answer; returns the exit code."""
     code: int
@@ -299,7 +337,8 @@ def _tell(
         code = FAILURES[delivery.failure]
     outcome: Mapping[str, Any] | None = None
     if delivery.outcome is not None and delivery.state == "acknowledged":
-        outcome, code = finish_outcome(reader, delivery.outcome, quiet=as_json)
+        abilities = parts.abilities(question.task.server)
+        outcome, code = finish_outcome(reader, delivery.outcome, quiet=as_json, abilities=abilities)
     else:
         said = inert_line(delivery.message) if delivery.message else ""
         words(f"{text} {said}".rstrip() if delivery.state == "refused" else said or text)

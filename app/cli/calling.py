@@ -23,6 +23,7 @@ from app.cli.parts import Parts, json_object, load, read_argument, resolve, run_
 from app.cli.showing import lost_call_words, question_lines
 from app.cli.tasks import json_option, open_keys
 from app.cli.watching import Until, follow, print_change, timeout_option
+from app.config import NONE, Abilities
 from app.engine.commands import CallOutcome, Engine
 from app.text import inert_line
 from storage.records import Reader, TaskKey
@@ -101,10 +102,11 @@ def call(
         except KeyboardInterrupt:
             _say_where(reader, before, server, tool, repeated)
             raise
+        able = parts.abilities(outcome.key.server)
         if waited is None:
-            shape, code = finish_outcome(reader, outcome, quiet=as_json)
+            shape, code = finish_outcome(reader, outcome, quiet=as_json, abilities=able)
         else:
-            shape, code = _finish_waited(reader, outcome, quiet=as_json), waited
+            shape, code = _finish_waited(reader, outcome, quiet=as_json, abilities=able), waited
         if as_json:
             from app.cli.shapes import to_json
 
@@ -165,8 +167,13 @@ async def _fill(
     return fill(found.input_schema, fields, nulls, instead="Use --args JSON.")
 
 
-def finish_outcome(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> tuple[dict[str, Any], int]:
-    """Say what became of a call (unless *quiet*); returns its JSON shape and the exit code."""
+def finish_outcome(
+    reader: Reader, outcome: CallOutcome, *, quiet: bool, abilities: Abilities = NONE
+) -> tuple[dict[str, Any], int]:
+    """Say what became of a call (unless *quiet*); returns its JSON shape and the exit code.
+
+    *abilities* are what its server may ask beside elicitations.
+    """
     from app.cli.shapes import outcome_shape, parsed
 
     key, name = outcome.key, inert_line(str(outcome.key))
@@ -192,7 +199,7 @@ def finish_outcome(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> tupl
             data(name)
             for question in questions:
                 if question.is_open:
-                    words("\n".join(question_lines(question)))
+                    words("\n".join(question_lines(question, abilities)))
             words(f"It asks first; `taskinbox answer {name}` answers.")
         return shape, Exit.INPUT_REQUIRED
     reason = inert_line(outcome.message) if outcome.message else ""
@@ -206,7 +213,9 @@ def finish_outcome(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> tupl
     return shape, Exit.FAILED
 
 
-def _finish_waited(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> dict[str, Any]:
+def _finish_waited(
+    reader: Reader, outcome: CallOutcome, *, quiet: bool, abilities: Abilities
+) -> dict[str, Any]:
     """Print how a task that was waited for stands now; returns its JSON shape."""
     from app.cli.shapes import outcome_shape, parsed
 
@@ -214,7 +223,7 @@ def _finish_waited(reader: Reader, outcome: CallOutcome, *, quiet: bool) -> dict
     if not quiet:
         for question in questions:
             if question.is_open:
-                words("\n".join(question_lines(question)))
+                words("\n".join(question_lines(question, abilities)))
         if task.state.result_json is not None:
             data("\n".join(result_lines(parsed(task.state.result_json))))
         if task.state.error_json is not None:

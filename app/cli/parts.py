@@ -11,7 +11,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.cli.exits import CommandError, Exit, usage
-from app.config import ServerEntry, servers
+from app.config import Abilities, ServerEntry, ServersFile, servers
 from app.engine.commands import Engine
 from app.paths import Paths, find
 from app.text import inert_line
@@ -61,6 +61,10 @@ class Parts:
     def entries(self) -> dict[str, ServerEntry]:
         """Return the entries of the servers file. Raises `ConfigError`."""
         return servers(self.paths.servers_file)
+
+    def abilities(self, server: str) -> Abilities:
+        """Return what a server may ask beside elicitations; nothing where its entry can't be used."""
+        return ServersFile(self.paths.servers_file).abilities(server)
 
 
 @asynccontextmanager

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Final
 
 import click
 
+from app.cli.allowing import allow
 from app.cli.exits import usage
 from app.cli.output import data, json_line, json_lines, table, words
 from app.cli.parts import Parts, run_async
 from app.cli.tasks import json_option
-from app.config import ServerEntry
+from app.config import NONE, ServerEntry
 from app.engine.commands import EngineError, ServerReport, ToolListing
 from app.text import inert_line
 
@@ -20,7 +22,7 @@ _COMMAND: Final = "taskinbox.is-command"
 
 @click.group()
 def servers() -> None:
-    """Add, list, test and remove servers."""
+    """Add, list, test and remove servers; say what each may ask."""
 
 
 class _Add(click.Command):
@@ -69,6 +71,7 @@ def add(
     parts: Parts = ctx.obj
     new = _entry(name, address, headers, variables, cwd, is_command=ctx.meta[_COMMAND])
     old = parts.entries().get(name)
+    old = None if old is None else replace(old, abilities=NONE)
     if old is not None and old != new and not force:
         raise usage(_is_taken(old, new))
     if old != new:
@@ -147,6 +150,9 @@ def _header(text: str) -> tuple[str, str]:
     if not colon or not name.strip():
         raise usage("--header: write it as 'Name: value'.")  # not repeated: it may hold a secret
     return name.strip(), value.strip()
+
+
+servers.add_command(allow)
 
 
 @servers.command("list")

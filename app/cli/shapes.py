@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from simplejson import RawJSON, dumps, loads
 
-from app.config import ServerEntry
+from app.config import Abilities, ServerEntry
 from app.engine.commands import CallOutcome, Delivery, ServerReport, ToolInfo
 from storage.records import EventRecord, QuestionRecord, ServerRecord, TaskRecord, TaskRow
 
@@ -215,6 +215,15 @@ def entry_shape(entry: ServerEntry) -> dict[str, Any]:
     return {"command": entry.command, "args": entry.args, "env": sorted(entry.env), "cwd": entry.cwd}
 
 
+def abilities_shape(abilities: Abilities) -> dict[str, Any]:
+    """Return what a server may ask beside elicitations, as the servers file names it."""
+    return {
+        "sampling": abilities.sampling,
+        "samplingCommand": list(abilities.sampling_command),
+        "roots": list(abilities.roots),
+    }
+
+
 def server_shape(entry: ServerEntry, seen: ServerRecord | None) -> dict[str, Any]:
     """Return an entry of the servers file with what was last seen of it."""
     return {
@@ -223,6 +232,7 @@ def server_shape(entry: ServerEntry, seen: ServerRecord | None) -> dict[str, Any
         "command": entry.command,
         "args": entry.args,
         "problem": entry.problem,
+        **abilities_shape(entry.abilities),
         "state": seen.state if seen else "unknown",
         "message": seen.message if seen else None,
         "since": moment(seen.since) if seen else None,

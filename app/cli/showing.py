@@ -14,7 +14,8 @@ from app.cli.output import (
     short_key,
     status_words,
 )
-from app.engine.commands import answerable, unanswerable
+from app.config import NONE, Abilities
+from app.engine.commands import REFUSED_HERE, answerable, is_refused_here, unanswerable
 from app.text import inert, inert_line
 from storage.records import EventRecord, QuestionRecord, TaskRecord
 
@@ -26,8 +27,11 @@ _CHOICES_MOST: Final = 12
 _DETAILS: Final = ("key", "to", "message", "reason", "problem", "taskId")
 
 
-def question_lines(question: QuestionRecord) -> list[str]:
-    """Return a question in the server's own words, each line marked as the server's, and how to answer it."""
+def question_lines(question: QuestionRecord, abilities: Abilities = NONE) -> list[str]:
+    """Return a question in the server's own words, each line marked as the server's, and how to answer it.
+
+    *abilities* are what its server may ask beside elicitations.
+    """
     from app.cli.shapes import parsed
 
     request = parsed(question.request_json)
@@ -37,14 +41,16 @@ def question_lines(question: QuestionRecord) -> list[str]:
     lines = [f"{short_key(question.key)} ({inert_line(question.method)}): {question.state}"]
     if question.fault:
         lines.append(f"  server fault: {inert_line(question.fault)}")
-    if question.refusal:
+    if is_refused_here(question):
+        lines.append(f"  {REFUSED_HERE} The task waits on; `taskinbox cancel` ends it.")
+    elif question.refusal:
         lines.append(f"  refused: {inert_line(question.refusal)}")
     if isinstance(message, str):
         lines += [f"  | {line}" for line in inert(message).splitlines()]
     if isinstance(params.get("url"), str):
         lines.append(f"  | URL: {inert_line(params['url'], len(params['url']))}")
     if question.is_open:
-        lines += _answer_lines(question, params)
+        lines += _answer_lines(question, params, abilities)
     if question.state == "acknowledged" and question.still_asked:
         lines.append(
             "  acknowledged, and still asked for; "
@@ -55,10 +61,15 @@ def question_lines(question: QuestionRecord) -> list[str]:
     return lines
 
 
-def _answer_lines(question: QuestionRecord, params: dict[str, Any]) -> list[str]:
-    if (why := unanswerable(question)) is not None:
+def _answer_lines(question: QuestionRecord, params: dict[str, Any], abilities: Abilities) -> list[str]:
+    if (why := unanswerable(question, abilities)) is not None:
         return [f"  {why} `taskinbox cancel {command_name(question.task)}` does that."]
-    if answerable(question) == "url":
+    mode = answerable(question, abilities)
+    if mode == "sampling" or mode == "roots":
+        from app.cli.results import result_lines
+
+        return result_lines(mode, params, abilities)
+    if mode == "url":
         return ["  --accept '{}' consents to opening it; it is not opened for you"]
     schema = params.get("requestedSchema")
     return field_lines(schema if isinstance(schema, dict) else {"type": "object", "properties": {}})
@@ -137,8 +148,10 @@ def _title(field: Field) -> str:
     return inert_line(": ".join(part for part in parts if part), 200)
 
 
-def task_lines(task: TaskRecord, questions: Sequence[QuestionRecord], now: int) -> list[str]:
-    """Return one task for a person, without its result."""
+def task_lines(
+    task: TaskRecord, questions: Sequence[QuestionRecord], now: int, abilities: Abilities = NONE
+) -> list[str]:
+    """Return one task for a person, without its result; *abilities* as in `question_lines`."""
     state = task.state
     pairs = [
         ("task" if task.kind == "task" else "call", str(task.key)),
@@ -157,7 +170,7 @@ def task_lines(task: TaskRecord, questions: Sequence[QuestionRecord], now: int) 
     if (advice := lost_call_words(task)) is not None:
         lines.append(advice)
     for question in questions:
-        lines += ["", *question_lines(question)]
+        lines += ["", *question_lines(question, abilities)]
     return lines
 
 

@@ -12,17 +12,17 @@ an entry in full, and expands ``${VAR}`` and ``${VAR:-default}``, when a program
 this program does not know is kept when it rewrites the file.
 """
 
+from app.config.abilities import NONE, Abilities, folder, present
 from app.config.entries import (
     NAME_LIMIT,
-    ConfigError,
     Connection,
     HttpConnection,
     ServerEntry,
     StdioConnection,
-    UnknownServer,
     check_name,
     check_url,
 )
+from app.config.errors import ConfigError, UnknownServer
 from app.config.file import (
     ServersFile,
     add_command,
@@ -30,10 +30,13 @@ from app.config.file import (
     connection,
     remove_server,
     servers,
+    set_abilities,
 )
 
 __all__ = [
     "NAME_LIMIT",
+    "NONE",
+    "Abilities",
     "ConfigError",
     "Connection",
     "HttpConnection",
@@ -46,6 +49,9 @@ __all__ = [
     "check_name",
     "check_url",
     "connection",
+    "folder",
+    "present",
     "remove_server",
     "servers",
+    "set_abilities",
 ]

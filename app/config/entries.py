@@ -6,11 +6,13 @@ import ipaddress
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
+from app.config.abilities import NONE, Abilities, read_abilities
+from app.config.errors import ConfigError
 from app.text import inert_line, is_inert
 
 NAME_LIMIT: Final = 64
@@ -22,15 +24,6 @@ _OURS: Final = frozenset(
 )
 _HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamableHttp"})
 _SECRET: Final = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|(?:^|_)KEY$", re.IGNORECASE)
-
-
-class ConfigError(Exception):
-    """The servers file, or what was to be put into it, is not usable; the message says where and what to
-    do."""
-
-
-class UnknownServer(ConfigError):
-    """The servers file has no such entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +42,8 @@ class ServerEntry:
     cwd: str | None = None
     problem: str | None = None
     """Why this program can't use the entry; ``None``: it can."""
+    abilities: Abilities = NONE
+    """What the server may ask beside elicitations."""
 
     @property
     def target(self) -> str | None:
@@ -64,6 +59,8 @@ class HttpConnection:
     url: str
     headers: Mapping[str, str] = field(repr=False)
     warnings: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()
+    """Capabilities that the server is told of beside those that every server is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +74,8 @@ class StdioConnection:
     cwd: Path | None
     """``None``: the folder this program runs in."""
     warnings: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()
+    """As in `HttpConnection`."""
 
 
 Connection: TypeAlias = HttpConnection | StdioConnection
@@ -155,6 +154,14 @@ def read_entry(name: str, value: Any) -> ServerEntry:
         return ServerEntry(name, problem=str(error).rstrip("."))
     if not isinstance(value, dict):
         return ServerEntry(name, problem="its entry is not an object")
+    found = _read_server(name, value)
+    try:
+        return replace(found, abilities=read_abilities(value))
+    except ConfigError as error:
+        return found if found.problem is not None else replace(found, problem=str(error))
+
+
+def _read_server(name: str, value: Mapping[str, Any]) -> ServerEntry:
     kind = value.get("type")
     if kind is not None and kind != "stdio" and kind not in _HTTP_TYPES:
         shown = inert_line(str(kind), 40)
@@ -203,7 +210,8 @@ def expand_url(entry: ServerEntry, environ: Mapping[str, str]) -> HttpConnection
         expanded = expand(value, environ, f"Server {name}: the header {inert_line(header)}")
         check_header(header, expanded)
         headers[header] = expanded
-    return HttpConnection(name, url, headers, url_warnings(url, headers, written=entry.headers))
+    warnings = url_warnings(url, headers, written=entry.headers)
+    return HttpConnection(name, url, headers, warnings, entry.abilities.declared)
 
 
 def expand_command(entry: ServerEntry, environ: Mapping[str, str]) -> StdioConnection:
@@ -218,7 +226,8 @@ def expand_command(entry: ServerEntry, environ: Mapping[str, str]) -> StdioConne
     cwd = None if entry.cwd is None else expand(entry.cwd, environ, f"{place} cwd")
     check_command(command, args, env, cwd)
     folder = None if cwd is None else Path(cwd)
-    return StdioConnection(entry.name, command, args, env, folder, command_warnings(entry.env))
+    warnings = command_warnings(entry.env)
+    return StdioConnection(entry.name, command, args, env, folder, warnings, entry.abilities.declared)
 
 
 def expand(template: str, environ: Mapping[str, str], place: str) -> str:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from app.config.abilities import KEY, NONE, Abilities, written
 from app.config.entries import (
-    ConfigError,
     Connection,
     ServerEntry,
-    UnknownServer,
     check_command,
     check_header,
     check_name,
@@ -25,6 +24,7 @@ from app.config.entries import (
     read_entry,
     url_warnings,
 )
+from app.config.errors import ConfigError, UnknownServer
 from app.paths import private_folder
 from app.text import inert_line
 
@@ -66,6 +66,14 @@ class ServersFile:
     ) -> tuple[str, ...]:
         """Add or replace an entry that is started; returns warnings. Raises `ConfigError`, as `add` does."""
         return add_command(self.path, name, command, args, env, cwd)
+
+    def abilities(self, name: str) -> Abilities:
+        """Return what a server may ask beside elicitations; nothing where its entry can't be used."""
+        try:
+            entry = self.entries().get(name)
+        except ConfigError:
+            return NONE
+        return NONE if entry is None or entry.problem is not None else entry.abilities
 
     def remove(self, name: str) -> None:
         """Remove an entry. Raises `ConfigError`, `UnknownServer` among them."""
@@ -133,6 +141,8 @@ def _put(path: Path, name: str, ours: frozenset[str], new: Mapping[str, Any]) ->
     entry: dict[str, Any] = {}
     if isinstance(old, dict) and not old.keys() & ((_URL_KEYS | _COMMAND_KEYS) - ours):
         entry = dict(old)
+    if any(entry.get(key) != new.get(key) for key in ("url", "command")):
+        entry.pop(KEY, None)  # what one server may ask was not allowed to another
     for key, value in new.items():
         if value:
             entry[key] = value
@@ -142,6 +152,32 @@ def _put(path: Path, name: str, ours: frozenset[str], new: Mapping[str, Any]) ->
         entry.pop("type", None)
     entries[name] = entry
     _write(path, document)
+
+
+def set_abilities(path: Path, name: str, change: Callable[[Abilities], Abilities]) -> Abilities:
+    """Change what the server *name* may ask beside elicitations; returns what it is then.
+
+    Raises `UnknownServer` where there is none, `ConfigError` for an unusable file or entry; then nothing is
+    written.
+    """
+    document = _read(path)
+    entries = document.get("mcpServers") or {}
+    if name not in entries:
+        raise UnknownServer(f"No server named {inert_line(name)} in {path}.")
+    entry = read_entry(name, entries[name])
+    if entry.problem is not None:
+        raise ConfigError(f"Server {inert_line(name)} in {path} can't be used: {entry.problem}.")
+    new = change(entry.abilities)
+    if new != entry.abilities:
+        ours = written(new, entries[name].get(KEY))
+        changed = {**entries[name], KEY: ours}
+        if not ours:
+            del changed[KEY]
+        if (problem := read_entry(name, changed).problem) is not None:
+            raise ConfigError(f"Server {inert_line(name)} is left as it is: {problem}.")
+        entries[name] = changed
+        _write(path, document)
+    return new
 
 
 def remove_server(path: Path, name: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from app.config import NONE, Abilities
 from app.engine.calls import Calls, Waiting
 from app.engine.clock import Clock
 from app.engine.commands import Answer, CallOutcome, Delivery, EngineError
@@ -61,8 +62,10 @@ class Answering:
         self._on_moved = on_moved
         self._hurry = hurry
 
-    async def save(self, answers: Sequence[Answer]) -> tuple[TaskKey, list[int]]:
+    async def save(self, answers: Sequence[Answer], abilities: Abilities = NONE) -> tuple[TaskKey, list[int]]:
         """Save the answers to one task's questions; returns whose they are, and the questions' numbers.
+
+        *abilities* are what that task's server may ask beside elicitations.
 
         Raises `EngineError`; then nothing was saved.
         """
@@ -70,7 +73,7 @@ class Answering:
         if len(holders) != 1 or len({answer.question.id for answer in answers}) != len(answers):
             raise EngineError("invalid", "One or more answers, each to another question of one task.")
         (holder,) = holders
-        replies = [reply_to(answer) for answer in answers]
+        replies = [reply_to(answer, abilities) for answer in answers]
         try:
             await self._store.queue_answers(holder, replies, by=self._by)
         except QuestionClosed as error:

@@ -18,7 +18,7 @@ import simplejson
 
 from app.engine import call_writes
 from app.engine.clock import Clock
-from app.engine.commands import CallOutcome, EngineError
+from app.engine.commands import CallOutcome, EngineError, is_refused_here
 from app.engine.observed import to_json
 from app.engine.outbox import exact_responses, is_unsent, without_echo
 from app.engine.outputs import Outputs
@@ -159,6 +159,8 @@ class Calls:
         if left:
             keys = ", ".join(inert_line(q.key, 80) for q in left[:5])
             return Waiting(f"Saved; the call goes on once the rest is answered: {keys}.")
+        if refused := self._refused(key, record.state.round):
+            return Waiting(f"It waits: {inert_line(refused[0].key, 80)} was refused here.")
         if record.owner is not None:
             if self._presence.is_dead(record.owner):
                 await self.recover()
@@ -196,7 +198,8 @@ class Calls:
             for row in self._reader.list_rows(section=section, status="input_required"):
                 if row.kind == "call" and not row.open_questions and row.state.tracking == "active":
                     record = self._reader.task(row.key)
-                    if record is not None and record.owner is None:
+                    free = record is not None and record.owner is None
+                    if free and not self._refused(row.key, row.state.round):
                         found.append(row.key)
         return found
 
@@ -318,6 +321,11 @@ class Calls:
             for q in self._reader.questions(key)
             if q.task == key and q.round == number and q.state not in closed
         ]
+
+    def _refused(self, key: TaskKey, number: int) -> list[QuestionRecord]:
+        """Return what a person refused where the wire has no word for it: a round is not complete so."""
+        asked = self._reader.questions(key)
+        return [q for q in asked if q.task == key and q.round == number and is_refused_here(q)]
 
     async def _change(self, key: TaskKey, decide: call_writes.Decide) -> None:
         await self._observer.change(key, decide, durable=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
+from app.config import NONE, Abilities
 from app.text import inert_line
 from storage.records import QuestionRecord, TaskKey
 
@@ -68,6 +69,20 @@ class CallOutcome:
     message: str | None = None
 
 
+Mode = Literal["form", "url", "sampling", "roots"]
+"""How a question is answered: the two modes of an elicitation, and two kinds that a person turns on for a
+server (docs/decisions/0014)."""
+
+_RESULTS: Final[dict[str, Literal["sampling", "roots"]]] = {
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+"""Requests that are answered with a result of their own: there is no action, and no word for "no"."""
+
+REFUSED_HERE: Final = "Refused here; the server was told nothing."
+"""The mark (`QuestionRecord.refusal`) of a withdrawn question that a person refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A person's answer to one question."""
@@ -76,36 +91,69 @@ class Answer:
     """The question exactly as it was shown."""
     action: Literal["accept", "decline", "cancel"]
     content_json: str | None = None
-    """For an accepted form: the content, exactly as it will be sent; ``None`` for URL mode and the other
-    actions."""
+    """For an accepted form: the content, exactly as it will be sent; for sampling and roots, which can only
+    be accepted: the whole response. ``None`` for URL mode and the other actions."""
 
     @property
     def response_json(self) -> str:
-        """Return the response exactly as it is sent: ``{"action": …, "content": …}``."""
+        """Return the response exactly as it is sent: ``{"action": …, "content": …}``, or a result."""
         if self.action == "accept" and self.content_json is not None:
+            if has_result(self.question):
+                return self.content_json
             return f'{{"action": "accept", "content": {self.content_json}}}'
         return f'{{"action": "{self.action}"}}'
 
 
-def answerable(question: QuestionRecord) -> Literal["form", "url"] | None:
-    """Return the mode in which this installation answers *question*; ``None``: it does not.
+def has_result(question: QuestionRecord) -> bool:
+    """Say whether *question* is answered with a result instead of an action: sampling and roots."""
+    return question.method in _RESULTS
+
+
+def is_refused_here(question: QuestionRecord) -> bool:
+    """Say whether a person refused *question* where the wire has no word for that: it stays unanswered."""
+    return question.state == "withdrawn" and question.refusal == REFUSED_HERE
+
+
+def answerable(question: QuestionRecord, abilities: Abilities = NONE) -> Mode | None:
+    """Return how this installation answers *question* of a server with *abilities*; ``None``: it does not.
 
     An elicitation may leave its mode out, and is a form then (client/elicitation, "Elicitation Requests").
     """
+    kind = _RESULTS.get(question.method)
+    if kind is not None:
+        return None if _why_not(question, kind, abilities) else kind
     if question.method != "elicitation/create":
         return None
     mode = _params(question).get("mode", "form")
     return mode if mode == "form" or mode == "url" else None
 
 
-def unanswerable(question: QuestionRecord) -> str | None:
+def unanswerable(question: QuestionRecord, abilities: Abilities = NONE) -> str | None:
     """Return why this installation does not answer *question*, for a person; ``None``: it does."""
-    if answerable(question) is not None:
+    if answerable(question, abilities) is not None:
         return None
     kind = inert_line(question.method, 80)
-    if question.method == "elicitation/create":
+    if (result := _RESULTS.get(question.method)) is not None:
+        kind += f": {_why_not(question, result, abilities)}"
+    elif question.method == "elicitation/create":
         kind = f"an elicitation in the mode {inert_line(str(_params(question).get('mode')), 80)}"
     return f"This installation does not answer {kind}; the task keeps waiting. It can be cancelled."
+
+
+def _why_not(
+    question: QuestionRecord, kind: Literal["sampling", "roots"], abilities: Abilities
+) -> str | None:
+    if kind == "roots":
+        return None if abilities.roots else "no folder is allowed for this server"
+    if not abilities.sampling:
+        return "it is off for this server"
+    params = _params(question)
+    if "tools" in params or "toolChoice" in params:
+        return "it wants tools to be used"
+    if not isinstance(params.get("messages"), list):
+        return "it holds no conversation that can be read"
+    limit = params.get("maxTokens")
+    return "it leaves no room for a reply" if isinstance(limit, int) and limit < 1 else None
 
 
 def _params(question: QuestionRecord) -> Mapping[str, Any]:
@@ -191,6 +239,21 @@ class Engine(Protocol):
     async def send_again(self, question_id: int) -> Delivery:
         """Send the same answer once more: for a server that lost one it had acknowledged."""
 
+    async def refuse(self, question: QuestionRecord) -> str:
+        """Record that *question*, of a kind that has no "no" on the wire, is not answered; returns words.
+
+        Nothing is sent, the task waits on. Raises `EngineError` ``closed``, as `answer` does.
+        """
+
+    async def reopen(self, question_id: int) -> None:
+        """Ask a question again that was refused here."""
+
+    async def draft_reply(self, question: QuestionRecord) -> str:
+        """Let the server's configured command draft a reply to a sampling question; returns its text.
+
+        Nothing is saved or sent.
+        """
+
     async def cancel(self, task: TaskKey) -> str:
         """Ask the server to cancel; returns words for a person.
 
@@ -211,6 +274,15 @@ class Engine(Protocol):
 
     async def save_draft(self, question_id: int, draft_json: str | None) -> None:
         """Keep what has been typed so far (``None``: nothing)."""
+
+    async def save_reply(self, question: QuestionRecord, name: str, draft_json: str) -> None:
+        """Keep what was typed, but for secrets, to fill the same question in with another time.
+
+        It is read with `storage.records.Reader.replies`; one of the same name is replaced.
+        """
+
+    async def delete_reply(self, question: QuestionRecord, name: str) -> None:
+        """Delete a saved reply; nothing happens where there is none of that name."""
 
     async def tools(self, server: str) -> ToolListing:
         """List a server's tools."""

@@ -27,16 +27,16 @@ from app.engine.commands import (
     ToolInfo,
     ToolListing,
 )
-from app.engine.given import as_soon_as, handle_of, json_object
+from app.engine.given import handle_of, json_object, not_cancelled
 from app.engine.observed import to_json
 from app.engine.outbox import Outbox
 from app.engine.outputs import Outputs
-from app.engine.problems import describe, engine_error, unknown_task
+from app.engine.problems import engine_error, unknown_task
+from app.engine.refusing import Refusing
 from app.engine.runner import Runner
-from app.engine.servers import LIMITS, Servers
+from app.engine.servers import LIMITS, Servers, first_look
 from app.engine.sight import observed, report, with_words
 from app.engine.watcher import Look, Observer
-from app.text import inert_line
 from mcp_client import (
     Limits,
     McpClient,
@@ -49,6 +49,7 @@ from storage.presence import Presence
 from storage.reader import StoreReader
 from storage.records import (
     NewTask,
+    QuestionRecord,
     TaskKey,
     TaskRecord,
     TaskState,
@@ -118,6 +119,7 @@ class InboxEngine:
             on_moved=self._moved,
             hurry=self._runner.hurry,
         )
+        self._refusing = Refusing(reader, self._observer, by=by)
         self._work: set[asyncio.Task[Any]] = set()
 
     @classmethod
@@ -210,17 +212,7 @@ class InboxEngine:
             TaskState() if handle_json is None else call_writes.handle_state(handle_of(handle_json, task_id))
         )
         await self._servers.check(server)
-        try:
-            found = await self._servers.request(server, lambda client: client.get_task(task_id))
-        except ServerError as error:
-            if error.is_invalid_params:
-                shown = inert_line(task_id, 200)
-                raise EngineError(
-                    "unknown-task", f"Server {server} does not know {shown}: {describe(error)}"
-                ) from None
-            raise engine_error(server, error, doing="asking for the task") from None
-        except McpError as error:
-            raise engine_error(server, error, doing="asking for the task") from None
+        found = await first_look(self._servers, key)
         await self._store.add_task(NewTask(key, tool=None, state=state))
         self._feed.add(key)
         await self._observer.take_in(key, observed(found))
@@ -247,15 +239,7 @@ class InboxEngine:
             now = self._task(record.key).state
             if now.tracking == "ended":
                 raise EngineError("closed", f"{record.key.id} is over already: {now.status}.")
-        if isinstance(error, McpError):
-            failed = engine_error(record.key.server, error, doing=f"cancelling {record.key.id}")
-        else:
-            failed = error
-        if isinstance(error, ServerError):
-            raise failed  # which ends the wish
-        what = f"{record.key.server} is asked to cancel {inert_line(record.key.id, 200)}"
-        words = f"Saved: {what} {as_soon_as('it', failed)}. {failed.message}"
-        raise EngineError(failed.failure, words)
+        raise not_cancelled(record.key, error)
 
     async def refresh(self, task: TaskKey) -> None:
         """Look at a task once, now."""
@@ -279,7 +263,7 @@ class InboxEngine:
         shown: then nothing was saved.
         """
         self._task(task)
-        holder, questions = await self._answering.save(answers)
+        holder, questions = await self._answering.save(answers, self._servers.abilities(task.server))
         self._feed.add(holder)
         return await self._own(self._answering.deliver(holder, questions))
 
@@ -288,9 +272,31 @@ class InboxEngine:
         holder = await self._answering.save_again(question_id)
         return await self._own(self._answering.deliver(holder, [question_id]))
 
+    async def refuse(self, question: QuestionRecord) -> str:
+        """Record that *question*, of a kind that has no "no" on the wire, is not answered; returns words."""
+        words = await self._refusing.refuse(question)
+        self._feed.add(question.task)
+        return words
+
+    async def reopen(self, question_id: int) -> None:
+        """Ask a question again that was refused here."""
+        await self._refusing.reopen(question_id)
+
+    async def draft_reply(self, question: QuestionRecord) -> str:
+        """Let the server's configured command draft a reply to a sampling question; returns its text."""
+        return await self._own(self._servers.draft(question))
+
     async def save_draft(self, question_id: int, draft_json: str | None) -> None:
         """Keep what has been typed so far (``None``: nothing)."""
         await self._answering.save_draft(question_id, draft_json)
+
+    async def save_reply(self, question: QuestionRecord, name: str, draft_json: str) -> None:
+        """Keep what was typed, but for secrets, to fill the same question in with another time."""
+        await self._answering.save_reply(question, name, draft_json)
+
+    async def delete_reply(self, question: QuestionRecord, name: str) -> None:
+        """Delete a saved reply."""
+        await self._store.delete_reply(question.fingerprint, name)
 
     # Keeping and forgetting
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import simplejson
 
-from app.engine.commands import Answer, CallOutcome, Delivery, EngineError, unanswerable
+from app.config import NONE, Abilities
+from app.engine.commands import Answer, CallOutcome, Delivery, EngineError, has_result, unanswerable
 from app.engine.problems import describe, engine_error
+from app.engine.results import check_result
 from app.forms.redacting import without_secrets
 from app.text import inert_line
-from mcp_client import CreateTaskResult, McpError, ProtocolError, read_handle
+from mcp_client import CreateTaskResult, McpError, ProtocolError, ServerError, read_handle
 from storage.records import QuestionRecord, Reply, TaskKey, TaskRecord
 
 
@@ -38,13 +40,16 @@ def handle_of(handle_json: str, task_id: str) -> CreateTaskResult:
     return handle
 
 
-def reply_to(answer: Answer) -> Reply:
-    """Return what is saved of an answer; raises `EngineError` for one that can't be given."""
+def reply_to(answer: Answer, abilities: Abilities = NONE) -> Reply:
+    """Return what is saved of an answer; raises `EngineError` for one that can't be given to a server with
+    *abilities*."""
     question = answer.question
-    words = unanswerable(question)
+    words = unanswerable(question, abilities)
     if words is not None:
         raise EngineError("invalid", words)
-    if answer.content_json is not None:
+    if has_result(question):
+        check_result(answer, abilities)
+    elif answer.content_json is not None:
         json_object(answer.content_json, "The answer's content")
     response = answer.response_json
     kept = without_secrets(question.request_json, response)
@@ -86,6 +91,19 @@ def as_soon_as(server: str, error: EngineError) -> str:
         "unknown-server": "is in the servers file again",
     }.get(error.failure, "takes it")
     return f"as soon as {server} {can}"
+
+
+def not_cancelled(task: TaskKey, error: McpError | EngineError) -> EngineError:
+    """Return what to tell of a wish to cancel that met *error*: refused, or saved and passed on later."""
+    if isinstance(error, McpError):
+        failed = engine_error(task.server, error, doing=f"cancelling {task.id}")
+    else:
+        failed = error
+    if isinstance(error, ServerError):
+        return failed  # which ends the wish
+    what = f"{task.server} is asked to cancel {inert_line(task.id, 200)}"
+    words = f"Saved: {what} {as_soon_as('it', failed)}. {failed.message}"
+    return EngineError(failed.failure, words)
 
 
 def call_delivery_of(call: TaskRecord | None, questions: Sequence[QuestionRecord]) -> Delivery | None:

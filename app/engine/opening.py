@@ -12,6 +12,7 @@ from typing import Final
 
 from app import __version__
 from app.config import Connection, HttpConnection, StdioConnection
+from app.engine.abilities import capabilities
 from app.engine.stderr import StderrFile, last_lines
 from app.engine.structured import check_output
 from app.text import inert_line
@@ -54,6 +55,7 @@ def open_server(connection: Connection, limits: Limits, stderr: Path | None) -> 
                 connection.url,
                 headers=connection.headers,
                 client_info=CLIENT,
+                capabilities=capabilities(connection),
                 limits=limits,
                 check_output=check_output,
             )
@@ -81,5 +83,11 @@ def _open_process(connection: StdioConnection, limits: Limits, stderr: Path | No
         on_stderr=keep,
         on_fault=note,
     )
-    client = McpClient(process, client_info=CLIENT, limits=limits, check_output=check_output)
+    client = McpClient(
+        process,
+        client_info=CLIENT,
+        capabilities=capabilities(connection),
+        limits=limits,
+        check_output=check_output,
+    )
     return Opened(connection, client, process, faults)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from app.engine.commands import is_refused_here
 from app.engine.observed import Observed, to_json
 from app.text import duration, inert_line
 from storage.records import (
@@ -196,7 +197,7 @@ def _still_there(q: QuestionRecord, changes: list[QuestionChange], events: list[
     elif q.state == "settled":
         changes.append(QuestionChange(q.id, "acknowledged", fault=FAULT_ASKED_AGAIN, still_asked=1))
         events.append(event("question_asked_again", {"key": q.key, "fault": FAULT_ASKED_AGAIN}))
-    elif q.state == "withdrawn":
+    elif q.state == "withdrawn" and not is_refused_here(q):
         changes.append(QuestionChange(q.id, "open"))
         events.append(event("question_reopened", {"key": q.key}))
 

@@ -11,15 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from app.config import ConfigError, ServersFile, UnknownServer, connection
+from app.config import Abilities, ConfigError, ServersFile, UnknownServer, connection
 from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
-from app.engine.commands import EngineError
+from app.engine.commands import EngineError, answerable
+from app.engine.drafting import draft
 from app.engine.opening import Opened, open_server
-from app.engine.problems import describe
+from app.engine.problems import describe, engine_error
 from app.text import inert_line
 from mcp_client import (
     AuthRequired,
+    DetailedTask,
     InvalidRequest,
     LegacyServer,
     Limits,
@@ -31,7 +33,7 @@ from mcp_client import (
     TransportError,
 )
 from storage.async_store import AsyncStore
-from storage.records import ServerRecord
+from storage.records import QuestionRecord, ServerRecord, TaskKey
 
 LIMITS: Final = Limits(connections=64)
 
@@ -75,6 +77,19 @@ class Servers:
     def names(self) -> set[str]:
         """Return the names in the servers file. Raises `ConfigError`."""
         return set(self._file.entries())
+
+    def abilities(self, name: str) -> Abilities:
+        """Return what a server may ask beside elicitations, as the servers file says now."""
+        return self._file.abilities(name)
+
+    async def draft(self, question: QuestionRecord) -> str:
+        """Let the command that stands in the servers file for it draft a reply; raises `EngineError`."""
+        abilities = self.abilities(question.task.server)
+        if answerable(question, abilities) != "sampling" or not abilities.sampling_command:
+            raise EngineError(
+                "invalid", f"No command drafts replies for {inert_line(question.task.server, 80)}."
+            )
+        return await draft(abilities.sampling_command, question.request_json, environ=self._environ)
 
     async def check(self, name: str) -> None:
         """Raise `EngineError` unless *name* is a server that can be connected to as far as the file says."""
@@ -236,6 +251,20 @@ class Servers:
         self._health[record.name] = record
         await self._store.set_server(record)
         self._feed.add(server=record.name)
+
+
+async def first_look(servers: Servers, key: TaskKey) -> DetailedTask:
+    """Ask a server for a task made elsewhere; raises `EngineError`, ``unknown-task`` where it knows none."""
+    try:
+        return await servers.request(key.server, lambda client: client.get_task(key.id))
+    except ServerError as error:
+        if error.is_invalid_params:
+            shown = inert_line(key.id, 200)
+            words = f"Server {key.server} does not know {shown}: {describe(error)}"
+            raise EngineError("unknown-task", words) from None
+        raise engine_error(key.server, error, doing="asking for the task") from None
+    except McpError as error:
+        raise engine_error(key.server, error, doing="asking for the task") from None
 
 
 async def _close(opened: Iterable[Opened]) -> None:

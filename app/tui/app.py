@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
+from app.config import NONE, Abilities
 from app.engine.commands import Changes, Engine, EngineFactory
 from app.tui import messages
 from app.tui.actions import TaskActions
@@ -96,6 +97,10 @@ class InboxApp(LeavesSafely):
         screen = self.screen
         if screen.is_mounted and isinstance(screen, Ticks):
             screen.tick()
+
+    def abilities(self, server: str) -> Abilities:
+        """Return what a server may ask beside elicitations, as the servers file says now."""
+        return NONE if self.servers_file is None else self.servers_file.abilities(server)
 
     def server_names(self) -> list[str]:
         """Return the servers of the servers file, as last read."""

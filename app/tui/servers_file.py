@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from app.config import Abilities
+
 
 class ServersFile(Protocol):
     """The servers file, as `app.config` implements it; each method raises `app.config.ConfigError`."""
@@ -14,6 +16,9 @@ class ServersFile(Protocol):
 
     def add(self, name: str, url: str, headers: Mapping[str, str] | None = None) -> Sequence[str]:
         """Add or replace an entry; returns warnings for a person."""
+
+    def abilities(self, name: str) -> Abilities:
+        """Return what a server may ask beside elicitations; raises nothing."""
 
     def remove(self, name: str) -> None:
         """Remove an entry."""

@@ -117,6 +117,16 @@ class ScriptedEngine:
         self._note("send_again", question_id)
         return self.delivery
 
+    async def refuse(self, question: QuestionRecord) -> str:
+        self._note("refuse", question.key)
+        return "Refused here."
+
+    async def reopen(self, question_id: int) -> None:
+        self._note("reopen", question_id)
+
+    async def draft_reply(self, question: QuestionRecord) -> str:
+        raise AssertionError("not a command")
+
     async def cancel(self, task: TaskKey) -> str:
         self._note("cancel", task)
         return "Asked to cancel\x1b]52;c;eA==\x07."
@@ -139,6 +149,12 @@ class ScriptedEngine:
         self.store.forget(task)
 
     async def save_draft(self, question_id: int, draft_json: str | None) -> None:
+        raise AssertionError("not a command")
+
+    async def save_reply(self, question: QuestionRecord, name: str, draft_json: str) -> None:
+        raise AssertionError("not a command")
+
+    async def delete_reply(self, question: QuestionRecord, name: str) -> None:
         raise AssertionError("not a command")
 
     async def tools(self, server: str) -> ToolListing:

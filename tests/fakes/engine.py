@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.engine.commands import (
+    REFUSED_HERE,
     Answer,
     CallOutcome,
     Changes,
@@ -17,7 +18,7 @@ from app.engine.commands import (
     ToolListing,
 )
 from storage.errors import QuestionClosed
-from storage.records import QuestionChange, Reply, TaskKey, TaskWrites
+from storage.records import QuestionChange, QuestionRecord, Reply, TaskKey, TaskWrites
 from storage.store import Store
 
 
@@ -31,6 +32,8 @@ class RecordingEngine:
     """Raised by the next verbs instead of doing anything."""
     listing: ToolListing = field(default_factory=lambda: ToolListing(()))
     outcome: CallOutcome | None = None
+    drafted: str = "It is Paris."
+    """What the command drafts."""
     gate: asyncio.Event | None = None
     """Where there is one, answers and calls wait for it: the network is slow."""
     answers: list[Answer] = field(default_factory=list)
@@ -96,6 +99,31 @@ class RecordingEngine:
         self.told.set()
         return self.delivery
 
+    async def refuse(self, question: QuestionRecord) -> str:
+        await self._wait()
+        change = QuestionChange(question.id, "withdrawn", refusal=REFUSED_HERE)
+        self.store.change_task(
+            question.task, lambda _task, _questions: TaskWrites(question_changes=(change,))
+        )
+        self.again.append(("refuse", question.key))
+        self.told.set()
+        self.changed(question.task)
+        return "Refused here."
+
+    async def reopen(self, question_id: int) -> None:
+        question = self.store.reader.question(question_id)
+        assert question is not None
+        change = QuestionChange(question_id, "open", refusal="")
+        self.store.change_task(
+            question.task, lambda _task, _questions: TaskWrites(question_changes=(change,))
+        )
+        self.changed(question.task)
+
+    async def draft_reply(self, question: QuestionRecord) -> str:
+        await self._wait()
+        self.again.append(("draft", question.key))
+        return self.drafted
+
     async def cancel(self, task: TaskKey) -> str:
         self.again.append(("cancel", task))
         return "Asked to cancel."
@@ -116,6 +144,12 @@ class RecordingEngine:
         self.store.save_draft(question_id, draft_json)
         self.drafts.append((question_id, draft_json))
         self.told.set()
+
+    async def save_reply(self, question: QuestionRecord, name: str, draft_json: str) -> None:
+        self.store.save_reply(question.fingerprint, name, draft_json)
+
+    async def delete_reply(self, question: QuestionRecord, name: str) -> None:
+        self.store.delete_reply(question.fingerprint, name)
 
     async def tools(self, server: str) -> ToolListing:
         await self._wait()

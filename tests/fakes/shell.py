@@ -13,7 +13,7 @@ from fakes.stored import asked as question
 from textual.pilot import Pilot
 from textual.widgets import Button
 
-from app.config import ConfigError
+from app.config import NONE, Abilities, ConfigError
 from app.engine.commands import Changes, Engine, EngineError, ServerReport
 from app.tui.app import InboxApp
 from app.tui.screens.confirm import Confirm
@@ -87,6 +87,9 @@ class Entries:
         self.urls[name] = url
         self.headers[name] = dict(headers or {})
         return ()
+
+    def abilities(self, name: str) -> Abilities:
+        return NONE
 
     def remove(self, name: str) -> None:
         del self.urls[name]

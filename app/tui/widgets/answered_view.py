@@ -10,6 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Button, Collapsible
 
+from app.engine.commands import has_result, is_refused_here
 from app.forms import Field
 from app.text import inert_line, plural
 from app.tui.widgets.address import AddressAtHand, agreed_url
@@ -18,6 +19,7 @@ from app.tui.widgets.inert import InertLine, InertText, Part, content, joined, j
 from app.tui.widgets.json_view import dump, load, response_action
 from app.tui.widgets.question_card import ACTION_WORDS, request_params
 from app.tui.widgets.raw_form import form_of
+from app.tui.widgets.refusing import RefusedHere
 from app.tui.widgets.times import clock_time
 from storage.records import QuestionRecord
 
@@ -41,7 +43,11 @@ def is_stuck(question: QuestionRecord) -> bool:
 def _outcome(question: QuestionRecord) -> str:
     action = response_action(question.response_json)
     what = ACTION_WORDS.get(action, action) if action else "not answered"  # type: ignore[call-overload]
+    if has_result(question) and question.response_json is not None:
+        what = "answered"
     state = _STATE_WORDS.get(question.state, question.state)
+    if is_refused_here(question):
+        return f"{inert_line(question.key, 60)}  refused here · the server is not told"
     if question.state == "withdrawn" and action:
         state = "withdrawn by the server; this answer was not delivered"
     return f"{inert_line(question.key, 60)}  {what} · {state}"
@@ -61,7 +67,7 @@ def answered_words(question: QuestionRecord, now: int) -> list[Part]:
     shown = _shown_content(question)
     if shown:
         parts.append("\n" + "\n".join(f"  {line}" for line in shown.splitlines()))
-    if question.refusal:
+    if question.refusal and not is_refused_here(question):
         parts.append((f"\n  the server refused an earlier answer: {question.refusal}", "$text-warning"))
     if question.fault:
         parts.append((f"\n  the server's mistake: {question.fault}", "$text-warning"))
@@ -140,6 +146,7 @@ class AnsweredView(Vertical):
         self._latest = InertLine("")
         self._stuck: dict[int, StuckAnswer] = {}
         self._addresses: dict[int, AddressAtHand] = {}
+        self._refused: dict[int, RefusedHere] = {}
 
     def compose(self) -> ComposeResult:
         yield self._latest
@@ -163,6 +170,15 @@ class AnsweredView(Vertical):
         self._show_latest(questions)
         self._show_addresses(questions if watched else ())
         self._show_stuck({question.id: question for question in questions if is_stuck(question)})
+
+        self._show_refused({question.id: question for question in questions if is_refused_here(question)})
+
+    def _show_refused(self, refused: Mapping[int, QuestionRecord]) -> None:
+        for question_id in [known for known in self._refused if known not in refused]:
+            self._refused.pop(question_id).remove()
+        for question_id in [new for new in refused if new not in self._refused]:
+            self._refused[question_id] = RefusedHere(refused[question_id])
+            self.mount(self._refused[question_id], before=self._fold)
 
     def _show_latest(self, questions: Sequence[QuestionRecord]) -> None:
         """Say without unfolding anything what became of the last answer."""

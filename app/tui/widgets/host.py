@@ -11,6 +11,7 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widget import Widget
 
+from app.config import NONE, Abilities
 from app.engine.commands import Engine
 from storage.records import Reader
 
@@ -40,6 +41,12 @@ def now_ms(node: DOMNode) -> int:
     """Return the time by the app's clock, in milliseconds since the epoch."""
     clock = getattr(node.app, "clock", None)
     return int(clock()) if callable(clock) else time.time_ns() // 1_000_000
+
+
+def abilities_of(node: DOMNode, server: str) -> Abilities:
+    """Return what a server may ask beside elicitations, as the servers file says now."""
+    abilities = getattr(node.app, "abilities", None)
+    return abilities(server) if callable(abilities) else NONE
 
 
 def server_url(node: DOMNode, server: str) -> str | None:

@@ -242,7 +242,7 @@ class QuestionCard(Vertical):
     def _show_notices(self) -> None:
         question = self.question
         lines = []
-        if question.refusal is not None:
+        if question.refusal:
             lines.append(f"! The server refused the last answer: {question.refusal}")
         elif question.state == "refused":
             lines.append("! The server refused the last answer.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from textual.app import ComposeResult
 from textual.widgets import Button
 
@@ -9,16 +12,29 @@ from app.tui.messages import CancelRequested
 from app.tui.widgets.inert import InertText, content, joined
 from app.tui.widgets.json_view import pretty
 from app.tui.widgets.question_card import QuestionCard
+from storage.records import QuestionRecord
 
 
 class QuestionOther(QuestionCard):
     """Shown as what it is; refusing it has no place on the wire, so cancelling the task is offered."""
+
+    def __init__(
+        self,
+        question: QuestionRecord,
+        why: str | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """*why* says it in more words than the kind alone does."""
+        super().__init__(question, monotonic=monotonic)
+        self._why = why
 
     def body(self) -> ComposeResult:
         yield InertText(
             joined(
                 ("This installation does not answer questions of this kind: ", "$text-warning"),
                 (self.question.method or "‹no method›", "bold"),
+                f"\n{self._why}" if self._why else "",
                 "\nThe task keeps waiting for an answer. You can cancel the task, or leave it waiting.\n",
             )
         )

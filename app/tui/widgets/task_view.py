@@ -22,7 +22,7 @@ from app.tui.widgets.answered_view import AnsweredView, StuckAnswer
 from app.tui.widgets.browser import open_in_browser
 from app.tui.widgets.cards import make_card
 from app.tui.widgets.drafts import drafts_of
-from app.tui.widgets.host import host_of, in_background, let_keys_act, now_ms
+from app.tui.widgets.host import abilities_of, host_of, in_background, let_keys_act, now_ms
 from app.tui.widgets.inert import InertText, content, say
 from app.tui.widgets.overview import Overview
 from app.tui.widgets.question_card import QuestionCard
@@ -222,7 +222,8 @@ class TaskView(Widget):
         self._more.display = more > 0
         self._more.show(f"And {more:,} more: they come as these are answered.")
         for question in came:
-            card = make_card(question, drafts.of(question), opener=self._opener, monotonic=self._monotonic)
+            able, draft = abilities_of(self, question.task.server), drafts.of(question)
+            card = make_card(question, draft, able, opener=self._opener, monotonic=self._monotonic)
             card.limit_height(self._room)
             self._cards[question.id] = card
             # Below the others: a card that came later never pushes another from under a finger.

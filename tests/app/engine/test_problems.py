@@ -11,6 +11,7 @@ from fakes.inbox import Inbox
 from fakes.mcp_server import error, result
 from fakes.task_script import TaskScript
 
+from app.config import Abilities, ServersFile, set_abilities
 from app.engine.commands import EngineError, answerable
 from app.engine.problems import describe
 from mcp_client import LegacyServer, ServerError
@@ -84,24 +85,47 @@ async def test_a_server_that_was_updated_is_well_again(tmp_path: Path, server: T
     await inbox.close()
 
 
-@pytest.mark.rule("elicitation.declares-a-mode", "wire.capabilities-are-real")
-async def test_what_is_declared_is_exactly_what_this_installation_answers(
-    inbox: Inbox, server: TaskScript
+@pytest.mark.rule(
+    "elicitation.declares-a-mode",
+    "wire.capabilities-are-real",
+    "wire.sampling-and-roots-off",
+    "sampling.declared",
+    "sampling.tools",
+    "roots.declared",
+)
+@pytest.mark.parametrize("sampling", [False, True])
+@pytest.mark.parametrize("roots", [False, True])
+async def test_what_is_declared_to_a_server_is_exactly_what_this_installation_answers_it(
+    inbox: Inbox, server: TaskScript, tmp_path: Path, sampling: bool, roots: bool
 ) -> None:
     """A server asks only what was declared (basic/patterns/mrtr): no more, no less."""
+    allowed = Abilities(sampling=sampling, roots=(str(tmp_path),) if roots else ())
+    if sampling or roots:
+        set_abilities(inbox.paths.servers_file, "ci", lambda _: allowed)
+    ServersFile(inbox.paths.servers_file).add("other", server.url)
     server.on("tools/call", result({"content": []}))
     await inbox.engine.call("ci", "deploy", "{}")
-    declared = server.of("tools/call")[0].params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
-    assert declared == {"elicitation": {"form": {}, "url": {}}, **TASKS}
+    await inbox.engine.call("other", "deploy", "{}")
+    mine, others = (
+        call.params["_meta"]["io.modelcontextprotocol/clientCapabilities"] for call in server.of("tools/call")
+    )
+    base = {"elicitation": {"form": {}, "url": {}}, **TASKS}
+    assert others == base
+    assert mine == {**base, **({"sampling": {}} if sampling else {}), **({"roots": {}} if roots else {})}
+    for name, declared in (("ci", mine), ("other", others)):
+        abilities = ServersFile(inbox.paths.servers_file).abilities(name)
 
-    def answers(method: str, **params: Any) -> bool:
-        request = json.dumps({"method": method, "params": params})
-        question = QuestionRecord(
-            1, TaskKey("ci", "t"), "k", 0, "f", method, request, state="open", position=0, asked_at=0
-        )
-        return answerable(question) is not None
+        def answers(method: str, able: Abilities = abilities, **params: Any) -> bool:
+            request = json.dumps({"method": method, "params": params})
+            question = QuestionRecord(
+                1, TaskKey("ci", "t"), "k", 0, "f", method, request, state="open", position=0, asked_at=0
+            )
+            return answerable(question, able) is not None
 
-    modes = {mode for mode in ("form", "url", "voice") if answers("elicitation/create", mode=mode)}
-    assert modes == set(declared["elicitation"])
-    assert answers("sampling/createMessage") == ("sampling" in declared)
-    assert answers("roots/list") == ("roots" in declared)
+        modes = {mode for mode in ("form", "url", "voice") if answers("elicitation/create", mode=mode)}
+        assert modes == set(declared["elicitation"])
+        plain = {"messages": [], "maxTokens": 9}
+        assert answers("sampling/createMessage", **plain) == ("sampling" in declared)
+        assert not answers("sampling/createMessage", **plain, tools=[])  # sampling.tools is never declared
+        assert not answers("sampling/createMessage", **plain, toolChoice={"mode": "none"})
+        assert answers("roots/list") == ("roots" in declared)
