@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "demo": "demo:demo",
     "demo-server": "demo:demo_server",
     "doctor": "doctor:doctor",
+    "export": "export:export",
     "forget": "tasks:forget",
     "list": "tasks:list_",
     "locate": "tasks:locate",

@@ -16,6 +16,7 @@ from app.forms import Entry, Field, Filled
 from app.forms.filling import entry_for
 from app.forms.history import History
 from app.forms.jsonvalues import Malformed, decode
+from app.forms.redacting import NOT_KEPT
 from app.tui.widgets.choice_rows import ChoiceRow, ChoicesRow, ConstantRow
 from app.tui.widgets.field_rows import UNTOUCHED, FieldRow, State
 from app.tui.widgets.inert import InertText
@@ -230,9 +231,12 @@ def read_draft(draft_json: str | None) -> dict[str, Entry]:
 
 
 def entries_of(form: AnyForm, content_json: str) -> dict[str, Entry]:
-    """Return the entries that give this content again: for an answer that its server refused."""
+    """Return the entries that give this content again: for an answer that its server refused.
+
+    Secrets are not among them, nor is a text in which words stand in a secret's place: they are typed again.
+    """
     if isinstance(form, RawForm):
-        return {NAME: content_json}
+        return {} if NOT_KEPT in content_json else {NAME: content_json}
     try:
         content = decode(content_json)
     except Malformed:
@@ -240,5 +244,7 @@ def entries_of(form: AnyForm, content_json: str) -> dict[str, Entry]:
     if not isinstance(content, dict):
         return {}
     return {
-        field.name: entry_for(field, content[field.name]) for field in form.fields if field.name in content
+        field.name: entry_for(field, content[field.name])
+        for field in form.fields
+        if field.name in content and not field.secret
     }
