@@ -37,6 +37,8 @@ IDS_MOST: Final = 1000
 """Tasks of one subscription."""
 STREAMS_MOST: Final = 32
 """Streams that one tenant may have open at once."""
+CLOSING_SECONDS: Final = 1.0
+"""How long a stream may take to say goodbye: less than the process gives its connections to end."""
 RETRY_SECONDS: Final = 5
 
 _SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
@@ -78,7 +80,8 @@ class Listening:
         self._keep_alive = keep_alive_seconds
         self._look = look_seconds
         self._streams: set[Stream] = set()
-        self._closing = asyncio.Event()
+        self.closing = asyncio.Event()
+        """Set once the service ends."""
 
     @property
     def count(self) -> int:
@@ -92,7 +95,7 @@ class Listening:
 
     def close(self) -> None:
         """End every stream: each says so, gives the final result, and closes."""
-        self._closing.set()
+        self.closing.set()
         self.wake()
 
     def open(self, request_id: str | int, params: Mapping[str, Any], client: Client) -> EventStream:
@@ -118,7 +121,9 @@ class Listening:
         told = {task_id: -1 for task_id in ids or () if self._find(client, task_id) is not None}
         stream = Stream(request_id, owner, ids is not None, seen, told)
         self._streams.add(stream)
-        return EventStream(self._messages(stream, client), lambda: self._streams.discard(stream))
+        return EventStream(
+            self._messages(stream, client), self.closing, lambda: self._streams.discard(stream)
+        )
 
     async def _messages(self, stream: Stream, client: Client) -> AsyncGenerator[bytes, None]:
         yield _acknowledgement(stream)
@@ -126,17 +131,17 @@ class Listening:
         loop = asyncio.get_running_loop()
         due = list(stream.told)
         try:
-            while not self._closing.is_set():
+            while not self.closing.is_set():
                 spoken = loop.time()
                 for task_id in due:
-                    if self._closing.is_set():
+                    if self.closing.is_set():
                         break
                     task = self._find(client, task_id)
                     # What is due may have been told already, and what was due may have changed again.
                     if task is not None and task.revision > stream.told[task_id]:
                         stream.told[task_id] = task.revision
                         yield _snapshot(stream, task)
-                while not self._closing.is_set() and not (due := self._changed(stream)):
+                while not self.closing.is_set() and not (due := self._changed(stream)):
                     rest = spoken + self._keep_alive - loop.time()
                     if rest <= 0:
                         yield b": keep-alive\n\n"
@@ -173,29 +178,39 @@ class Listening:
 
 
 class EventStream(Response):
-    """A stream of events that ends when its messages do, or as soon as its client has left."""
+    """A stream of events that ends when its messages do, or as soon as its client has left.
 
-    def __init__(self, messages: AsyncGenerator[bytes, None], ended: Callable[[], None]) -> None:
+    Once *closing* is set, a client that takes nothing is waited for no longer than `CLOSING_SECONDS`.
+    """
+
+    def __init__(
+        self, messages: AsyncGenerator[bytes, None], closing: asyncio.Event, ended: Callable[[], None]
+    ) -> None:
         # No proxy may hold events back (the page on Streamable HTTP), and nothing may store them.
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(headers=headers, media_type="text/event-stream")
         del self.headers["content-length"]
         self._messages = messages
+        self._closing = closing
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, in the way of ASGI."""
         telling = asyncio.create_task(self._tell(send))
-        leaving = asyncio.create_task(left(receive))
+        others = (asyncio.create_task(left(receive)), asyncio.create_task(self._overdue()))
         try:
-            await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((telling, *others), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._ended()
-            telling.cancel()
-            leaving.cancel()
-            await asyncio.wait((telling, leaving))
+            for each in (telling, *others):
+                each.cancel()
+            await asyncio.wait((telling, *others))
         if not telling.cancelled():
             telling.result()
+
+    async def _overdue(self) -> None:
+        await self._closing.wait()
+        await asyncio.sleep(CLOSING_SECONDS)
 
     async def _tell(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

@@ -76,7 +76,7 @@ class Endpoint:
                 return Response(status_code=202)
             result = self._dispatch(message, given, caller)
             if isinstance(result, Awaitable):
-                result = await _unless_left(request, result)
+                result = await _unless_over(request, self._listening.closing, result)
         except RpcError as error:
             return _reply({"error": error.body()}, request_id, error.http_status, error.headers)
         except sqlite3.Error:
@@ -127,19 +127,21 @@ class Endpoint:
         return verb(params, client)
 
 
-async def _unless_left(request: Request, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+async def _unless_over(
+    request: Request, closing: asyncio.Event, work: Awaitable[dict[str, Any]]
+) -> dict[str, Any]:
     """Do work that takes its time; a client that leaves has cancelled it (the page on cancellation)."""
     working = asyncio.ensure_future(work)
-    leaving = asyncio.create_task(left(request.receive))
+    ends = (asyncio.create_task(left(request.receive)), asyncio.create_task(closing.wait()))
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, *ends), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise RpcError(INVALID_REQUEST, "the client left")
+            raise RpcError(INTERNAL_ERROR, "the call was not finished: the service ended", http_status=503)
         return working.result()
     finally:
-        working.cancel()
-        leaving.cancel()
-        await asyncio.wait((working, leaving))
+        for each in (working, *ends):
+            each.cancel()
+        await asyncio.wait((working, *ends))
 
 
 def _check_source(given: Mapping[str, str]) -> None:

@@ -250,6 +250,19 @@ async def test_a_reader_that_stalls_costs_no_memory_and_gets_the_newest_alone(se
     assert service.listening.count == 0
 
 
+async def test_a_reader_that_stalls_for_ever_does_not_hold_up_the_end(service, monkeypatch):
+    monkeypatch.setattr(listening, "CLOSING_SECONDS", 0.01)
+    connection = Connection()
+    params = {"notifications": {"taskIds": [await service.started("long_build")]}}
+    reply = service.listening.open(1, params, Client(True, frozenset()))
+    sending = asyncio.create_task(reply({"type": "http"}, connection.receive, connection.send))
+    await service.until(lambda: connection.waiting)
+    service.listening.close()
+    async with asyncio.timeout(30):
+        await sending
+    assert (service.listening.count, connection.messages) == (0, [])
+
+
 async def test_a_stream_whose_store_fails_says_so_and_ends(service, caplog):
     async with service.wire.listening([await service.started("two_questions")]) as stream:
         await stream.next()

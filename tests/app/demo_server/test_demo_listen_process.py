@@ -49,6 +49,20 @@ async def test_a_service_that_is_asked_to_end_says_goodbye_to_every_listener(tmp
         assert await ending == (0, "", "")
 
 
+async def test_work_within_a_call_is_refused_when_the_service_ends(tmp_path):
+    demo = DemoProcess(tmp_path / "data", tools="conformance").start()
+    message = envelope("tools/call", {"name": "slow_compute", "arguments": {"seconds": 60}}, {})
+    async with DemoWire(demo.url) as wire:
+        calling = asyncio.create_task(wire.send(message))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await asyncio.shield(calling)
+        assert await asyncio.to_thread(demo.end, signal.SIGTERM) == (0, "", "")
+        refused = await calling
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, -32603)
+    assert refused.json()["id"] == message["id"]
+
+
 async def test_a_service_that_is_killed_cuts_its_streams_and_a_new_stream_starts_with_what_is_now(demo):
     async with DemoWire(demo.url) as wire:
         task_id = (await wire.tool("two_questions"))["taskId"]
