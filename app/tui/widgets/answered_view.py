@@ -171,7 +171,7 @@ class AnsweredView(Vertical):
         self._show_addresses(questions if watched else ())
         self._show_stuck({question.id: question for question in questions if is_stuck(question)})
 
-        self._show_refused({question.id: question for question in questions if is_refused_here(question)})
+        self._show_refused({q.id: q for q in questions if is_refused_here(q)} if watched else {})
 
     def _show_refused(self, refused: Mapping[int, QuestionRecord]) -> None:
         for question_id in [known for known in self._refused if known not in refused]:
