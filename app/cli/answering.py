@@ -12,7 +12,7 @@ from app.cli.calling import finish_outcome
 from app.cli.exits import FAILURES, CommandError, Exit, usage
 from app.cli.output import clock_words, command_name, json_line, readable_json, words
 from app.cli.parts import Parts, load, resolve, run_async
-from app.cli.tasks import json_option
+from app.cli.tasks import json_option, open_keys
 from app.config import NONE, Abilities
 from app.engine.commands import Answer, Delivery, answerable, unanswerable
 from app.text import inert, inert_line
@@ -60,6 +60,9 @@ class Said:
 @click.option(
     "--again", is_flag=True, help="Send the answer that was acknowledged, and is still asked for, once more."
 )
+@click.option(
+    "--ask-on", is_flag=True, help="Let a server ask on that was stopped because it asked without end."
+)
 @click.option("--dry-run", is_flag=True, help="Print the exact response, send nothing.")
 @json_option
 @click.pass_obj
@@ -74,6 +77,7 @@ def answer(
     decline: bool,
     dismiss: bool,
     again: bool,
+    ask_on: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -85,8 +89,13 @@ def answer(
     said = _said(fields, nulls, accept, defaults=defaults, decline=decline, dismiss=dismiss)
     if again and said.explicit:
         raise usage("--again sends the answer that was given before; give no other with it.")
+    if ask_on and (said.explicit or again or dry_run or key is not None):
+        raise usage("--ask-on is about a task as a whole; give nothing else with it.")
     with parts.reader() as reader:
         task_key = resolve(reader, task)
+        if ask_on:
+            _let_ask(parts, reader, task_key, as_json=as_json)
+            return
         if again:
             raise click.exceptions.Exit(
                 _again(parts, reader, task_key, key, dry_run=dry_run, as_json=as_json)
@@ -107,6 +116,21 @@ def answer(
                 "or use --field NAME=TEXT, --accept JSON, --decline or --dismiss."
             )
         raise click.exceptions.Exit(_deliver(parts, reader, task_key, reply, as_json=as_json))
+
+
+def _let_ask(parts: Parts, reader: Reader, task: TaskKey, *, as_json: bool) -> None:
+    """Let a server ask on, and say what it asks then."""
+
+    async def work() -> str:
+        async with parts.engine() as engine:
+            return await engine.let_ask(task)
+
+    words(run_async(work()))
+    if as_json:
+        from app.cli.shapes import row_shape, to_json
+
+        record = load(reader, task)
+        json_line(to_json(row_shape(record, open_keys(reader, record))))
 
 
 def _said(
@@ -289,7 +313,10 @@ def _deliver(parts: Parts, reader: Reader, task: TaskKey, reply: Answer, *, as_j
         async with parts.engine() as engine:
             return await engine.answer(task, [reply])
 
-    return _tell(parts, reader, reply.question, reply.response_json, run_async(work()), as_json=as_json)
+    from app.forms.redacting import without_secrets
+
+    told = without_secrets(reply.question.request_json, reply.response_json) or reply.response_json
+    return _tell(parts, reader, reply.question, told, run_async(work()), as_json=as_json)
 
 
 def _again(
@@ -308,6 +335,8 @@ def _again(
         raise usage(f"{name} has {len(named)} such questions; say which:\n{keys}")
     (question,) = named
     response = question.response_json or "null"
+    if dry_run and question.withheld:
+        raise usage("The answer held secrets, which are not kept: it can't be sent again; answer it anew.")
     if dry_run:
         from app.cli.shapes import plain_json
 

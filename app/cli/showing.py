@@ -15,7 +15,7 @@ from app.cli.output import (
     status_words,
 )
 from app.config import NONE, Abilities
-from app.engine.commands import REFUSED_HERE, answerable, is_refused_here, unanswerable
+from app.engine.commands import REFUSED_HERE, answerable, asks_too_much, is_refused_here, unanswerable
 from app.text import inert, inert_line
 from storage.records import EventRecord, QuestionRecord, TaskRecord
 
@@ -169,6 +169,9 @@ def task_lines(
     lines = [f"{name:<10}{inert_line(text)}" for name, text in pairs if text]
     if (advice := lost_call_words(task)) is not None:
         lines.append(advice)
+    if asks_too_much(task):
+        name = command_name(task.key)
+        lines.append(f"`taskinbox answer --ask-on {name}` lets it ask on, `taskinbox cancel {name}` ends it.")
     for question in questions:
         lines += ["", *question_lines(question, abilities)]
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -13,7 +14,7 @@ from app.engine.commands import Answer, CallOutcome, Delivery, EngineError
 from app.engine.given import call_delivery_of, delivery_of, reply_to, saved
 from app.engine.outbox import Attempt, Outbox
 from app.engine.problems import unknown_task
-from app.engine.reconcile import about
+from app.engine.reconcile import about, asking_on
 from app.engine.watcher import Observer
 from app.forms.redacting import draft_without_secrets
 from app.text import inert_line
@@ -27,11 +28,18 @@ ELSEWHERE_S: Final = 10.0
 _GLANCE_S: Final = 0.1
 """Seconds between two looks into the store meanwhile: `Engine.run` may not be there to follow it."""
 
-
 NOT_TO_BE_REPEATED: Final = (
     "The answer can't be sent again: it held secrets, and those are not kept once the server has them. "
     "The question is open again: answer it anew."
 )
+
+
+def system_user() -> str:
+    """Return the name of the user whom the system knows this program's process by, or "unknown"."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's process may have a number and no name
+        return "unknown"
 
 
 class Answering:
@@ -126,6 +134,19 @@ class Answering:
             )
             raise EngineError("invalid", what)
         await self._store.save_reply(question.fingerprint, name.strip(), kept)
+
+    async def let_ask(self, task: TaskKey) -> None:
+        """Let a server ask on that was stopped; raises `EngineError` where none was."""
+        try:
+            writes = await self._observer.change(
+                task, lambda stored, _: asking_on(stored, self._by), durable=True
+            )
+        except UnknownTask:
+            raise unknown_task(task) from None
+        if not writes:
+            raise EngineError("closed", f"{inert_line(str(task), 200)} was not stopped from asking.")
+        self._on_moved(task)
+        self._hurry(task)
 
     async def deliver(self, holder: TaskKey, question_ids: Sequence[int]) -> Delivery:
         """Deliver saved answers; what another living program has in hand is waited for, within bounds."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from app.engine.commands import EngineError
+from app.engine.commands import ASK_ON, EngineError
 from app.engine.observed import to_json
 from app.engine.reconcile import QUESTIONS_PER_TASK, about, event
 from app.engine.sight import asked_of
@@ -32,7 +32,8 @@ from storage.records import (
 )
 
 ROUNDS_MOST: Final = 20
-"""A server that asks more often than this before it begins is not going to."""
+"""Rounds after which a server that asks before it begins is stopped, until a person lets it ask on: that many
+more, each time."""
 
 Questions = tuple[QuestionRecord, ...]
 Decide = Callable[[TaskRecord, Questions], TaskWrites]
@@ -115,11 +116,16 @@ def asked(reply: InputRequiredResult) -> Decide:
         number = call.state.round + 1
         if unreadable:
             return failed(f"The server asks something that can't be read. {faults}")(call, questions)
-        if number > ROUNDS_MOST or len(requests) > QUESTIONS_PER_TASK:
+        if len(requests) > QUESTIONS_PER_TASK:
             return failed("The server asks too much before it begins.")(call, questions)
+        too_often = number > ROUNDS_MOST * (1 + call.leave)
         state = replace(
             call.state,
             status="input_required",
+            tracking="stopped" if too_often else "active",
+            reason=f"The server has asked {number - 1} times before it began. {ASK_ON}"
+            if too_often
+            else None,
             problem=faults or None,
             request_state=reply.request_state,
             round=number,
@@ -133,8 +139,11 @@ def asked(reply: InputRequiredResult) -> Decide:
         if not new:
             facts.append(event("call_to_be_repeated", {"round": number}))
         changes = _closing(questions)
-        owner = "" if new else None  # who was asked nothing goes on with the call after a pause
-        return TaskWrites(state, new, changes, tuple(facts), owner=owner, unarchive=bool(new))
+        if too_often:
+            facts.append(event("asking_stopped", {"reason": state.reason}))
+        ours = not new and not too_often  # who was asked nothing goes on with the call after a pause
+        owner = None if ours else ""
+        return TaskWrites(state, new, changes, tuple(facts), owner=owner, unarchive=not ours)
 
     return decide
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Final, Literal
 
 import simplejson
@@ -207,7 +208,7 @@ class Calls:
         self, key: TaskKey, given: Sequence[QuestionRecord], unsent: Unsent, on_progress: OnProgress | None
     ) -> CallOutcome:
         """Send a call that is ours, and store what came of it, through rounds that ask nothing."""
-        for pause in range(call_writes.ROUNDS_MOST + 1):
+        for pause in count():  # the rounds are bounded where they are stored
             record = self._record(key)
             try:
                 reply = await self._exchange(record, given, on_progress)
@@ -224,7 +225,7 @@ class Calls:
             owner, number = self._presence.owner, record.state.round + 1
             await self._own(key, call_writes.went_on(owner, number, self._presence.is_dead, paused=True))
             given, unsent = (), "requeue"
-        raise AssertionError("the rounds are bounded where they are stored")
+        raise AssertionError("endless")
 
     async def _exchange(
         self, record: TaskRecord, given: Sequence[QuestionRecord], on_progress: OnProgress | None
@@ -260,6 +261,8 @@ class Calls:
                 state = self._record(key).state
                 if state.tracking == "ended":
                     return CallOutcome("failed", key, message=state.problem)
+                if state.tracking == "stopped":
+                    return CallOutcome("failed", key, message=state.reason)
                 if not reply.input_requests:
                     return None
                 return CallOutcome("input_required", key)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 
 from app.config import NONE, Abilities
 from app.text import inert_line
-from storage.records import QuestionRecord, TaskKey
+from storage.records import QuestionRecord, TaskKey, TaskRecord
 
 Failure = Literal[
     "unreachable", "refused", "faulty", "sign-in", "unknown-server", "unknown-task", "invalid", "closed"
@@ -107,6 +107,16 @@ class Answer:
 def has_result(question: QuestionRecord) -> bool:
     """Say whether *question* is answered with a result instead of an action: sampling and roots."""
     return question.method in _RESULTS
+
+
+ASK_ON: Final = "Let it ask on, or cancel it."
+"""The choice of a person whose server has asked as much as is taken in by itself."""
+
+
+def asks_too_much(task: TaskRecord) -> bool:
+    """Say whether a loop of questions was stopped, and a person has the choice (`Engine.let_ask`)."""
+    state = task.state
+    return state.tracking in ("active", "stopped") and (state.problem or state.reason or "").endswith(ASK_ON)
 
 
 def is_refused_here(question: QuestionRecord) -> bool:
@@ -258,6 +268,12 @@ class Engine(Protocol):
         """Ask the server to cancel; returns words for a person.
 
         For a call: give it up here, nothing is sent.
+        """
+
+    async def let_ask(self, task: TaskKey) -> str:
+        """Let a server ask on that was stopped, as often again; returns words for a person.
+
+        Raises `EngineError` ``closed`` where it was not stopped (`asks_too_much`).
         """
 
     async def refresh(self, task: TaskKey) -> None:

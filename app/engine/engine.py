@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import logging
 import os
 import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from app.config import ConfigError, ServersFile
 from app.engine import call_writes
-from app.engine.answering import Answering
+from app.engine.answering import Answering, system_user
 from app.engine.calls import Calls
 from app.engine.changes import ChangeFeed
 from app.engine.clock import Clock
@@ -37,37 +37,19 @@ from app.engine.runner import Runner
 from app.engine.servers import LIMITS, Servers, first_look
 from app.engine.sight import observed, report, with_words
 from app.engine.watcher import Look, Observer
-from mcp_client import (
-    Limits,
-    McpClient,
-    McpError,
-    ServerError,
-)
+from app.text import inert_line
+from mcp_client import Limits, McpClient, McpError, ServerError
 from storage.async_store import AsyncStore
 from storage.errors import UnknownTask
 from storage.presence import Presence
 from storage.reader import StoreReader
-from storage.records import (
-    NewTask,
-    QuestionRecord,
-    TaskKey,
-    TaskRecord,
-    TaskState,
-)
+from storage.records import NewTask, QuestionRecord, TaskKey, TaskRecord, TaskState
 
 CLOSING_S: Final = 2.0
 """How long `aclose` lets a delivery that is under way finish."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-
-def system_user() -> str:
-    """Return the name of the user whom the system knows this program's process by, or "unknown"."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container's process may have a number and no name
-        return "unknown"
 
 
 class InboxEngine:
@@ -236,10 +218,16 @@ class InboxEngine:
             return f"{record.key.server} was asked to cancel {record.key.id}; it decides whether and when."
         if isinstance(error, ServerError):
             await self._observer.look(record.key)
-            now = self._task(record.key).state
-            if now.tracking == "ended":
+            if (now := self._task(record.key).state).tracking == "ended":
                 raise EngineError("closed", f"{record.key.id} is over already: {now.status}.")
         raise not_cancelled(record.key, error)
+
+    async def let_ask(self, task: TaskKey) -> str:
+        """Let a server ask on that was stopped, as often again; returns words for a person."""
+        await self._answering.let_ask(task)
+        with suppress(EngineError):  # one that is away is asked later
+            await self.refresh(task)
+        return f"{inert_line(task.server, 80)} may ask on."
 
     async def refresh(self, task: TaskKey) -> None:
         """Look at a task once, now."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from app.engine.commands import is_refused_here
+from app.engine.commands import ASK_ON, asks_too_much, is_refused_here
 from app.engine.observed import Observed, to_json
 from app.text import duration, inert_line
 from storage.records import (
@@ -30,7 +30,8 @@ settling."""
 STILL_ASKED_MOST: Final = 10
 """The count stops here: a server that never settles must not cause a write at every look."""
 VERSIONS_PER_KEY: Final = 20
-"""Contents of one key that are taken in; a server that asks anew at every look is stopped here."""
+"""Contents of one key that are taken in; a server that asks anew at every look is stopped here, until a
+person lets it ask on: that many more, each time."""
 QUESTIONS_PER_TASK: Final = 500
 
 NEWS: Final = frozenset(
@@ -67,7 +68,7 @@ def reconcile(task: TaskRecord, questions: Sequence[QuestionRecord], seen: Obser
     if task.state.tracking == "ended":
         return TaskWrites()
     own = [q for q in questions if q.round == 0 and q.task == task.key]
-    new, changes, events, problem = _questions(own, seen)
+    new, changes, events, problem = _questions(own, seen, 1 + task.leave)
     state = _state(task.state, seen, problem)
     events = [*_state_events(task.state, state), *events]
     if _content(state) == _content(task.state):
@@ -124,11 +125,19 @@ def stopped(task: TaskRecord, reason: str) -> TaskWrites:
 
 def resumed(task: TaskRecord) -> TaskWrites:
     """Return the writes for a task that is watched again after it was stopped."""
-    if task.state.tracking != "stopped":
+    if task.state.tracking != "stopped" or task.kind == "call":  # a call is stopped for another reason
         return TaskWrites()
     return TaskWrites(
         state=replace(task.state, tracking="active", reason=None), events=(event("tracking_resumed"),)
     )
+
+
+def asking_on(task: TaskRecord, by: str) -> TaskWrites:
+    """Return the writes for a person (*by*) who lets a stopped server ask on; none where it was not."""
+    if not asks_too_much(task):
+        return TaskWrites()
+    state = replace(task.state, tracking="active", reason=None, problem=None)
+    return TaskWrites(state=state, leave=True, events=(event("asking_allowed", {"by": by}),))
 
 
 def problem(task: TaskRecord, words: str | None) -> TaskWrites:
@@ -153,7 +162,7 @@ def _waits_here(question: QuestionRecord) -> bool:
 
 
 def _questions(
-    own: Sequence[QuestionRecord], seen: Observed
+    own: Sequence[QuestionRecord], seen: Observed, times: int
 ) -> tuple[list[NewQuestion], list[QuestionChange], list[NewEvent], str | None]:
     new: list[NewQuestion] = []
     changes: list[QuestionChange] = []
@@ -170,10 +179,12 @@ def _questions(
         if stored is not None:
             outstanding.add(stored.id)
             _still_there(stored, changes, events)
-        elif versions.get(one.key, 0) >= VERSIONS_PER_KEY:
+        elif versions.get(one.key, 0) >= VERSIONS_PER_KEY * times:
             trouble = "The server keeps asking new questions under old names; they are no longer taken in."
-        elif len(own) + len(new) >= QUESTIONS_PER_TASK:
-            trouble = f"The server asks more than {QUESTIONS_PER_TASK} questions; the rest is not taken in."
+            trouble = f"{trouble} {ASK_ON}"
+        elif len(own) + len(new) >= QUESTIONS_PER_TASK * times:
+            trouble = f"The server asks more than {QUESTIONS_PER_TASK * times} questions; the rest is not "
+            trouble += f"taken in. {ASK_ON}"
         else:
             fault = FAULT_REUSED if one.key in versions else None
             new.append(NewQuestion(one.key, one.fingerprint, one.method, one.request_json, fault=fault))

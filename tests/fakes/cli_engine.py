@@ -131,6 +131,10 @@ class ScriptedEngine:
         self._note("cancel", task)
         return "Asked to cancel\x1b]52;c;eA==\x07."
 
+    async def let_ask(self, task: TaskKey) -> str:
+        self._note("let_ask", task)
+        return "May ask on."
+
     async def refresh(self, task: TaskKey) -> None:
         self._note("refresh", task)
         if self.on_refresh is not None:

@@ -128,6 +128,10 @@ class RecordingEngine:
         self.again.append(("cancel", task))
         return "Asked to cancel."
 
+    async def let_ask(self, task: TaskKey) -> str:
+        self.again.append(("let_ask", task))
+        return "May ask on."
+
     async def refresh(self, task: TaskKey) -> None:
         self.again.append(("refresh", task))
 

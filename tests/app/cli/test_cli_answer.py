@@ -425,3 +425,42 @@ def test_every_shared_case_comes_out_of_the_command_line(
             assert content == expect["content"], case["name"]
         for name in expect.get("warns", ()):
             assert any(line.startswith(f"warning: {name}: ") for line in lines), case["name"]
+
+
+def test_a_server_that_was_stopped_is_let_ask_on(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = home.task("tsk_1", problem="The server asks more than 500 questions. Let it ask on, or cancel it.")
+    assert home.run("show", "tsk_1") == 0
+    assert "taskinbox answer --ask-on tsk_1" in capsys.readouterr().out
+    assert home.run("answer", "tsk_1", "--ask-on", "--json") == 0
+    assert home.engine.asked == [("let_ask", key)]
+    assert json.loads(capsys.readouterr().out)["taskId"] == "tsk_1"
+    for more in (["approve"], ["--decline"], ["--again"], ["--dry-run"]):
+        assert home.run("answer", "tsk_1", *more, "--ask-on") == 2
+
+
+def test_a_secret_is_not_in_what_is_told_of_an_answer(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = {"type": "string"}
+    schema = json.dumps({"properties": {"user": text, "password": text}})
+    home.task("tsk_1", form_question("login", schema))
+    given = ["--field", "user=ada", "--field", "password=hush-4711"]
+    assert home.run("answer", "tsk_1", *given, "--json") == 0
+    told = capsys.readouterr()
+    assert "hush-4711" in str(home.engine.asked)
+    assert "hush-4711" not in told.out + told.err
+    assert json.loads(told.out)["response"]["content"]["password"] == "sent, not kept"
+
+
+def test_an_answer_whose_secrets_are_gone_has_no_response_to_print(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = home.task("tsk_1", form_question("login", "{}"))
+    (question,) = home.questions(key)
+    home.store.queue_answers(key, [Reply(question.id, question.fingerprint, '"exact"', '"kept"')], by="ada")
+    home.store.claim([question.id], owner="me", dead=lambda _: False)
+    change(home.store, key, questions=[QuestionChange(question.id, "acknowledged", still_asked=3)])
+    assert home.run("answer", "tsk_1", "--again", "--dry-run") == 2
+    assert "held secrets" in capsys.readouterr().err

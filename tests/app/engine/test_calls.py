@@ -27,7 +27,7 @@ from fakes.mcp_server import (
 from fakes.task_script import APPROVE, OTHER, TaskScript, handle
 
 from app.engine.call_writes import ROUNDS_MOST
-from app.engine.commands import EngineError
+from app.engine.commands import EngineError, asks_too_much
 from storage.records import NewTask, TaskKey, TaskState
 
 DONE: dict[str, Any] = {"resultType": "complete", "content": [{"type": "text", "text": "done"}]}
@@ -253,6 +253,8 @@ async def test_a_server_that_never_begins_is_given_up(tmp_path: Path, server: Ta
     outcome = await inbox.engine.call("ci", "never", "{}")
     assert outcome.kind == "failed"
     assert len(server.of("tools/call")) == ROUNDS_MOST + 1
+    assert asks_too_much(inbox.task(outcome.key))
+    await inbox.engine.cancel(outcome.key)
     assert inbox.task(outcome.key).section == "finished"
     await inbox.close()
 

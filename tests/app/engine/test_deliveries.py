@@ -13,8 +13,8 @@ from fakes.inbox import Inbox
 from fakes.mcp_server import drop, error, http_reply, result, wait
 from fakes.task_script import APPROVE, TaskScript
 
+from app.engine.answering import system_user
 from app.engine.commands import Answer, Delivery, EngineError, answerable
-from app.engine.engine import system_user
 from storage.records import TaskKey
 
 KEY = TaskKey("ci", "t1")

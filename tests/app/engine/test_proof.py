@@ -11,7 +11,7 @@ from fakes.inbox import Inbox
 from fakes.mcp_server import error, http_reply, result
 from fakes.task_script import APPROVE, OTHER, TaskScript, handle
 
-from app.engine.engine import system_user
+from app.engine.answering import system_user
 from storage.records import TaskKey
 
 KEY = TaskKey("ci", "t1")
