@@ -12,6 +12,8 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 COMMANDS: Final = (
     ("Open the task", "See it whole: questions, result, timeline", "open"),
     ("Answer its first question", "Go to the form", "answer"),
+    ("Mark it", "To answer the same question of several tasks together", "mark"),
+    ("Answer the marked together", "After a list of what will be answered", "answer_marked"),
     ("Cancel the task…", "Ask its server to stop it, after asking you", "cancel"),
     ("Archive it, or bring it back", "Archived tasks return when something happens", "archive"),
     ("Forget it…", "Delete our record of it, after asking you", "forget"),

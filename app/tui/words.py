@@ -58,10 +58,15 @@ def blank_words(section: Section, filter_text: str, *, nothing_yet: bool) -> tup
     return NO_SERVERS if nothing_yet else EMPTY_WORDS[section]
 
 
-def inbox_keys(section: Section) -> tuple[tuple[str, str, str], ...]:
-    """Return the keys of the inbox for its last line: key, word and action, the most needed first."""
+def inbox_keys(section: Section, marked: int = 0) -> tuple[tuple[str, str, str], ...]:
+    """Return the keys of the inbox for its last line: key, word and action, the most needed first.
+
+    *marked*: so many tasks are marked, to be answered together.
+    """
     away = "bring back" if section == "archived" else "archive"
+    together = (("A", f"answer {marked} marked", "answer_marked"),) if marked else ()
     return (
+        *together,
         ("⏎", "open", "open"),
         ("a", "answer", "answer"),
         ("c", "cancel task", "cancel"),
@@ -70,6 +75,7 @@ def inbox_keys(section: Section) -> tuple[tuple[str, str, str], ...]:
         ("n", "call a tool", "call"),
         ("?", "help", "help"),
         ("s", "servers", "servers"),
+        ("space", "mark", "mark"),
         ("r", "look now", "look"),
         ("f", "forget", "forget"),
         ("^p", "commands", "app.command_palette"),

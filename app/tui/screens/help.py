@@ -17,6 +17,7 @@ KEYS: Final = (
     ("1 to 5", "the sections; also ← →"),
     ("Enter", "open the task"),
     ("a", "answer: go to its first open question"),
+    ("Space  A", "mark tasks that ask the same; answer all marked together"),
     ("c", "cancel the task, after asking you"),
     ("e", "archive it, or bring it back"),
     ("f", "forget it: delete our record, after asking you"),

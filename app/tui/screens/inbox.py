@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 
 from app.engine.commands import Changes
-from app.tui.screens.filtered import FilteredScreen
+from app.tui.screens.marking import MarkingScreen
 from app.tui.widgets.inert import say
 from app.tui.widgets.section_tabs import SectionTabs
 from app.tui.widgets.status_bar import Banner, KeyBar, StatusBar
@@ -40,7 +40,7 @@ def _commands() -> type[Provider]:
     return InboxCommands
 
 
-class InboxScreen(FilteredScreen):
+class InboxScreen(MarkingScreen):
     """The first screen. It reads the store; what it wants done, the app's actions do."""
 
     DEFAULT_CSS = """
@@ -145,6 +145,7 @@ class InboxScreen(FilteredScreen):
         """Read the list, the counts and the servers again."""
         self._again = None
         with self._reading():
+            self.follow_marks()
             keys = self._read_list()
             stale, self._stale = self._stale, set()
             self._tasks.replace(keys, stale, renamed=self._renamed(keys), blank=self._blank())
@@ -269,7 +270,12 @@ class InboxScreen(FilteredScreen):
             self.reload()
 
     def _show_keys(self) -> None:
-        self._keys.show(inbox_keys(self.section))
+        self._keys.show(inbox_keys(self.section, len(self.marks)))
+
+    def marks_changed(self) -> None:
+        """Show the marks, and what can be done with them."""
+        super().marks_changed()
+        self._show_keys()
 
     # What the person does
 
@@ -378,5 +384,6 @@ class InboxScreen(FilteredScreen):
         """Go back to the list; from the list or the filter itself, clear the filter."""
         if self.focused is None or self._pane not in self.focused.ancestors:
             self.clear_filter()
+            self.clear_marks()
         self._pane.stay()
         self.set_focus(self._tasks)

@@ -119,22 +119,22 @@ class QuestionForm(QuestionCard):
             self._review.scroll_visible()
 
     def _show_review(self) -> None:
-        filled = self.fields.fill()
-        if filled.ok:
-            self._review.show(self._preview(filled))
-            return
-        wrong = [f"{name or 'the form'}: {why}" for name, why in filled.errors.items()]
-        self._review.show("Not valid yet, so nothing would be sent:\n" + "\n".join(wrong))
+        self._review.show(preview(self.question, self.fields))
 
-    def _preview(self, filled: Filled) -> str:
-        """Return the response as it would be sent; only secrets are not shown in it."""
-        response = Answer(self.question, "accept", filled.content_json).response_json
-        head = f"Accept sends exactly this, {byte_size(len(response.encode('utf-8', 'surrogatepass')))}"
-        masked = masked_content(self.fields.form, filled)
-        if masked == filled.content_json:
-            return f"{head}:\n{response}"
-        shown = Answer(self.question, "accept", masked).response_json
-        return f"{head} (but for the secrets, which are not shown):\n{shown}"
+
+def preview(question: QuestionRecord, fields: FormFields) -> str:
+    """Return the response as Accept would send it, or why it would not; only secrets are not shown."""
+    filled = fields.fill()
+    if not filled.ok:
+        wrong = [f"{name or 'the form'}: {why}" for name, why in filled.errors.items()]
+        return "Not valid yet, so nothing would be sent:\n" + "\n".join(wrong)
+    response = Answer(question, "accept", filled.content_json).response_json
+    head = f"Accept sends exactly this, {byte_size(len(response.encode('utf-8', 'surrogatepass')))}"
+    masked = masked_content(fields.form, filled)
+    if masked == filled.content_json:
+        return f"{head}:\n{response}"
+    shown = Answer(question, "accept", masked).response_json
+    return f"{head} (but for the secrets, which are not shown):\n{shown}"
 
 
 def masked_content(form: AnyForm, filled: Filled) -> str:

@@ -98,6 +98,7 @@ class TaskList(ScrollView, can_focus=True):
         self._hovered: int | None = None
         self._blank: tuple[str, ...] = ()
         self._section: Section = "needs-you"
+        self._marked: frozenset[TaskKey] = frozenset()
         self.head: ListHead | None = None
         """The line above that names the columns."""
 
@@ -177,6 +178,12 @@ class TaskList(ScrollView, can_focus=True):
         if self._cursor.key != key:
             self.post_message(self.Highlighted())
 
+    def show_marks(self, keys: frozenset[TaskKey]) -> None:
+        """Show these tasks as marked, wherever they stand."""
+        if keys != self._marked:
+            self._marked = keys
+            self.refresh()
+
     def let_go(self, key: TaskKey) -> None:
         """Expect that a task leaves because the person put it away."""
         self._cursor.let_go(key)
@@ -221,7 +228,8 @@ class TaskList(ScrollView, can_focus=True):
             style += self.get_component_rich_style("task-list--cursor", partial=True)
         elif line == self._hovered:
             style += self.get_component_rich_style("task-list--hover", partial=True)
-        segments = [Segment("▌" if here else " ", style)]
+        mark = "◆" if self._cursor.keys[line] in self._marked else "▌" if here else " "
+        segments = [Segment(mark, style)]
         for number, text in enumerate(made):
             if number:
                 segments.append(Segment(" " * GAP, style))

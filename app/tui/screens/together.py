@@ -1,0 +1,308 @@
+"""The same question of several tasks, answered together: each gets an answer of its own.
+
+What will be answered stands above the form, task by task. A question that changes or goes meanwhile gets
+nothing, and its line says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Button
+
+from app.engine.commands import Answer, Engine, EngineError, answerable
+from app.text import plural
+from app.tui.widgets.form_fields import FormFields
+from app.tui.widgets.host import host_of, in_background, is_alive
+from app.tui.widgets.inert import InertLine, InertText, Part, cell, content, joined_line, say
+from app.tui.widgets.question_card import ACTION_WORDS, GRACE, Action, MessageBox, request_params
+from app.tui.widgets.question_form import preview
+from app.tui.widgets.raw_form import form_of
+from app.tui.widgets.status_bar import KeyBar
+from app.urls import review_url
+from storage.records import QuestionRecord, Reader
+
+AT_ONCE: Final = 8
+"""Answers on their way at a time."""
+
+_OUTCOMES: Final[dict[str, str]] = {
+    "acknowledged": "✓ sent, and the server has it",
+    "saved": "✓ saved, delivered as soon as its server can be reached",
+    "waiting": "✓ saved; the call goes on once its other questions are answered",
+    "refused": "✗ refused by the server, and open again",
+    "withdrawn": "✗ not sent: the question changed or vanished",
+    "unknown": "? sent, but no reply came",
+}
+_SUMS: Final[dict[str, str]] = {
+    "acknowledged": "sent",
+    "saved": "saved, to be delivered",
+    "waiting": "saved, waiting for other answers",
+    "refused": "refused",
+    "withdrawn": "not sent, as the question was gone",
+    "unknown": "sent without a reply",
+    "failed": "failed",
+}
+_KEYS: Final = (("esc", "back", "back"), ("^S", "accept all", ""), ("^O", "show JSON", ""))
+
+
+class Asked:
+    """One of the questions, and what became of it."""
+
+    def __init__(self, question: QuestionRecord) -> None:
+        self.question = question
+        self.outcome: str | None = None
+        """Of `_SUMS`; ``None``: not answered yet."""
+        self.said = ""
+        self.line = InertText("")
+
+    def show(self, tool: str) -> None:
+        """Say which it is: server, tool, task and question."""
+        question = self.question
+        style = "$text-error" if self.said.startswith("✗") else "$text-success"
+        parts: list[Part] = [
+            (question.task.server, "bold"),
+            (" › ", "$text-muted"),
+            (tool, "bold"),
+            f"  {question.task.id}",
+            (f"  {question.key}", "$text-muted"),
+        ]
+        self.line.show(joined_line(*parts, (f"  {self.said}" if self.said else "", style)))
+
+
+class TogetherScreen(Screen[None]):
+    """Accept, decline or dismiss one question of many tasks."""
+
+    DEFAULT_CSS = """
+    TogetherScreen { layout: vertical; background: $background; }
+    TogetherScreen > .title { padding: 0 1; }
+    TogetherScreen > .asked { height: auto; max-height: 35%; padding: 0 1; scrollbar-size-vertical: 1; }
+    TogetherScreen > .frame {
+        height: 1fr; border: round $border-blurred; padding: 0 1;
+        border-title-color: $text-warning; border-title-style: bold;
+    }
+    TogetherScreen > .frame:focus-within { border: round $primary; }
+    TogetherScreen .frame > VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; }
+    TogetherScreen .review { background: $surface; padding: 0 1; margin: 0 0 1 0; }
+    TogetherScreen .buttons { height: 1; }
+    TogetherScreen .buttons Button { margin: 0 1 0 0; }
+    TogetherScreen .buttons .warns { color: $text-warning; }
+    TogetherScreen Button:focus { background: $primary; color: $background; text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", id="together.back"),
+        Binding("ctrl+s", "accept", "Accept all", id="together.accept"),
+        Binding("ctrl+o", "show_json", "Show JSON", id="together.json"),
+    ]
+
+    def __init__(
+        self, questions: Sequence[QuestionRecord], *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__()
+        self.asked = [Asked(question) for question in questions]
+        first = questions[0]
+        self.params = request_params(first)
+        self.fields: FormFields | None = None
+        if answerable(first) == "form":
+            self.fields = FormFields(form_of(self.params.get("requestedSchema")))
+        self.sending = False
+        self._monotonic = monotonic
+        self._armed_at = monotonic() + GRACE
+        self._leaving = False
+        self._title = InertLine("", classes="title")
+        self._review = InertText("", classes="review")
+        self._review.display = False
+        self._status = InertText("")
+        self._status.display = False
+        self._accept = Button(content(""), "success", compact=True)
+        self._decline = Button(content(""), compact=True, classes="warns")
+        self._dismiss = Button(content(""), compact=True)
+        self._close = Button(content("Close"), compact=True)
+        self._keys = KeyBar()
+        self._keys.show(_KEYS)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the list, the form and the buttons."""
+        yield self._title
+        with VerticalScroll(classes="asked"):
+            for asked in self.asked:
+                yield asked.line
+        servers = sorted({asked.question.task.server for asked in self.asked})
+        with Vertical(classes="frame") as frame:
+            with VerticalScroll(can_focus=False):
+                with MessageBox():
+                    yield InertText(str(self.params.get("message", "")))
+                yield from self._body()
+                yield self._review
+            yield self._status
+            with Horizontal(classes="buttons"):
+                yield self._accept
+                yield self._decline
+                yield self._dismiss
+                yield self._close
+        frame.border_title = cell(f"{', '.join(servers)} {'asks' if len(servers) == 1 else 'ask'}")
+        yield self._keys
+
+    def _body(self) -> ComposeResult:
+        if self.fields is not None:
+            yield self.fields
+            return
+        url = self.params.get("url")
+        review = review_url(url if isinstance(url, str) else "")
+        yield InertText(review.url or "‹no address›")
+        yield InertText("Each task's address is opened by itself: together they can only be declined.")
+
+    def on_mount(self) -> None:
+        """Say what will be answered; begin in the form."""
+        self._show()
+        if self.fields is None or not self.fields.focus_first():
+            self.query_one(MessageBox).can_focus = True
+            self.query_one(MessageBox).focus()
+
+    @property
+    def waiting(self) -> list[Asked]:
+        """Those that are not answered yet and can still be."""
+        return [asked for asked in self.asked if asked.outcome is None]
+
+    def _show(self) -> None:
+        reader: Reader = host_of(self).reader
+        tools = {key: row.tool for key, row in reader.rows([a.question.task for a in self.asked]).items()}
+        for asked in self.asked:
+            asked.show(tools.get(asked.question.task) or "‹no tool›")
+        count = len(self.waiting)
+        self._title.show(joined_line((f"{plural(count, 'question')} to be answered together", "bold")))
+        for button, word in (
+            (self._accept, "Accept"),
+            (self._decline, "Decline"),
+            (self._dismiss, "Dismiss"),
+        ):
+            button.label = content(f"{word} {'all ' if count > 1 else ''}{count}")
+            button.disabled = self.sending or not count
+            button.display = count > 0 or self.sending
+        self._accept.display = self._accept.display and self.fields is not None
+
+    def refresh_task(self) -> None:
+        """Something has changed: what is no longer asked is not answered. Raises `StorageError`."""
+        if self.sending or not self.is_mounted:
+            return
+        for asked in self.waiting:
+            now = host_of(self).reader.question(asked.question.id)
+            if now is None or not now.is_open or now.fingerprint != asked.question.fingerprint:
+                asked.outcome, asked.said = "withdrawn", "✗ no longer asked; nothing is sent"
+        self._show()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Answer, or leave."""
+        event.stop()
+        if event.button is self._accept:
+            self.action_accept()
+        elif event.button is self._decline:
+            self._give("decline", None)
+        elif event.button is self._dismiss:
+            self._give("cancel", None)
+        elif event.button is self._close:
+            self.dismiss(None)
+
+    def action_accept(self) -> None:
+        """Accept all with what is filled in; where that is not valid, say why and send nothing."""
+        if self.fields is None or self.sending or not self.waiting:
+            return
+        filled = self.fields.judge()
+        if filled is None:
+            self._say("Not sent: see what is marked with ✗.", "$text-error")
+        else:
+            self._give("accept", filled.content_json)
+
+    def action_show_json(self) -> None:
+        """Show or hide exactly what each of them would get."""
+        self._review.display = not self._review.display and self.fields is not None
+        if self._review.display:
+            self._show_review()
+            self._review.scroll_visible()
+
+    def _show_review(self) -> None:
+        assert self.fields is not None
+        self._review.show(preview(self.asked[0].question, self.fields))
+
+    def on_form_fields_changed(self, event: FormFields.Changed) -> None:
+        """Keep the shown JSON true; leaving asks again."""
+        event.stop()
+        self._leaving = False
+        if self._review.display:
+            self._show_review()
+
+    def _give(self, action: Action, content_json: str | None) -> None:
+        if self.sending or not self.waiting:
+            return
+        if self._monotonic() < self._armed_at:
+            self._say("This has only just appeared here: look at it, then press again.", "italic")
+            return
+        engine = host_of(self).engine
+        if engine is None:
+            self._say("Still connecting: try again in a moment.", "$text-warning")
+            return
+        self.sending = True
+        for row in self.fields.rows if self.fields is not None else ():
+            row.freeze(True)
+        self._show()
+        self._say(f"{ACTION_WORDS[action].capitalize()}: sending…")
+        in_background(self.app, self._send(engine, self.waiting, action, content_json), group="answers")
+
+    async def _send(
+        self, engine: Engine, waiting: Sequence[Asked], action: Action, content_json: str | None
+    ) -> None:
+        app, room = self.app, asyncio.Semaphore(AT_ONCE)
+
+        async def one(asked: Asked) -> None:
+            question = asked.question
+            async with room:
+                try:
+                    delivery = await engine.answer(question.task, [Answer(question, action, content_json)])
+                except EngineError as error:
+                    gone = error.failure == "closed"
+                    asked.outcome, asked.said = "withdrawn" if gone else "failed", f"✗ {error.message}"
+                else:
+                    asked.outcome, asked.said = delivery.state, _OUTCOMES[delivery.state]
+                    if delivery.message:
+                        asked.said += f". {delivery.message}"
+
+        await asyncio.gather(*(one(asked) for asked in waiting))
+        words = f"{ACTION_WORDS[action].capitalize()}: {summed(waiting)}."
+        if not is_alive(self):
+            say(app, words)
+            return
+        self.sending = False
+        failed = [asked for asked in waiting if asked.outcome == "failed"]
+        for asked in failed:
+            asked.outcome = None  # it was not saved, so it can be tried again
+        for row in self.fields.rows if self.fields is not None else ():
+            row.freeze(not failed)
+        self._show()
+        self._say(words, "$text-error" if failed else "$text-success")
+        self._close.focus()
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._status.display = bool(text)
+        self._status.show(text, style)
+
+    def action_back(self) -> None:
+        """Leave; what is typed is given up only by a second press."""
+        typed = self.fields is not None and bool(self.fields.entries) and bool(self.waiting)
+        if typed and not self.sending and not self._leaving:
+            self._leaving = True
+            self._say("Escape again to leave: what you typed here is not kept.", "$text-warning")
+            return
+        self.dismiss(None)
+
+
+def summed(answered: Sequence[Asked]) -> str:
+    """Return what became of the answers, counted: ``2 sent, 1 refused``."""
+    counts = Counter(asked.outcome or "failed" for asked in answered)
+    return ", ".join(f"{counts[outcome]} {words}" for outcome, words in _SUMS.items() if counts[outcome])
