@@ -31,9 +31,9 @@ class QuestionSampling(QuestionForm, Refusable):
     """Shows the whole conversation and its limits; takes a reply, or a refusal that stays here."""
 
     DEFAULT_CSS = """
-    QuestionSampling .intro { margin: 0 0 1 0; }
-    QuestionSampling MessageBox { max-height: 12; }
-    QuestionSampling .asked { margin: 0 0 1 0; color: $text-muted; }
+    QuestionSampling MessageBox { margin: 0; }
+    QuestionSampling .asked { color: $text-muted; }
+    QuestionSampling .count { margin: 0 0 1 0; }
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class QuestionSampling(QuestionForm, Refusable):
         with self._conversation:
             yield InertText(joined(*conversation(blocks_of(asked))))
         yield InertText(
-            "\n".join(f"{name}: {inert_line(value)}" for name, value in asked.settings), classes="asked"
+            " · ".join(f"{name}: {inert_line(value)}" for name, value in asked.settings), classes="asked"
         )
         yield self._count
         yield from super().body()
@@ -90,6 +90,11 @@ class QuestionSampling(QuestionForm, Refusable):
         """Keep the count true, too."""
         super().on_form_fields_changed(event)
         self._show_count()
+
+    def limit_height(self, rows: int) -> None:
+        """Leave the reply in sight below the conversation, which scrolls in its own box."""
+        super().limit_height(rows)
+        self._conversation.styles.max_height = max(4, min(16, rows - 13))
 
     def _show_count(self) -> None:
         text, most = self._text or "", self.sampling_form.sampling.max_tokens
@@ -173,4 +178,5 @@ def conversation(said: Sequence[tuple[str, str]]) -> list[Part]:
         parts += [f"│ {line}\n" for line in shown.split("\n")]
     if not said:
         parts.append(("The conversation is empty.\n", "$text-muted"))
-    return parts
+    text, style = parts[-1] if isinstance(parts[-1], tuple) else (parts[-1], "")
+    return [*parts[:-1], (text.rstrip("\n"), style)]
