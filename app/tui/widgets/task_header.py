@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from app.text import duration, inert_line
+from app.tui.widgets.asking_on import AskingOn
 from app.tui.widgets.inert import InertLine, InertText, Part, joined, joined_line, line
 from app.tui.widgets.times import clock_time
 from app.tui.words import Tone, left_of, status_of
@@ -114,6 +115,7 @@ class TaskHeader(Vertical):
         self._status = InertText("", classes="status")
         self._times = TimesLine()
         self._said = InertText("", classes="said", limit=1000)
+        self._asking_on = AskingOn()
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -121,9 +123,11 @@ class TaskHeader(Vertical):
             yield self._status
         yield self._times
         yield self._said
+        yield self._asking_on
 
     def show(self, record: TaskRecord, now: int) -> None:
         """Show this task."""
+        self._asking_on.show(record)
         state, status = record.state, status_of(record)
         self._title.show(
             joined_line(
