@@ -82,6 +82,29 @@ def test_the_next_migration_keeps_what_is_stored(path: Path) -> None:
     connection.close()
 
 
+def test_what_the_first_version_stored_is_read_by_this_one(path: Path) -> None:
+    first = open_database(path, migrations=MIGRATIONS[:1])
+    first.run(
+        "INSERT INTO tasks (number, server, id, kind, method, added_at, changed_at, tracking, section) "
+        "VALUES (1, 'ci', 'tsk_1', 'task', 'tools/call', 1, 1, 'active', 'running')"
+    )
+    first.run("INSERT INTO texts (task, params_json) VALUES (1, '{}')")
+    first.run(
+        "INSERT INTO questions (task, key, round, fingerprint, method, state, position, asked_at, "
+        "response_json, request_json) VALUES (1, 'q', 0, 'f', 'm', 'queued', 0, 1, '{\"n\": 1.10}', '{}')"
+    )
+    first.close()
+    store = Store.open(path, clock=Ticking())
+    (question,) = store.pending_answers()
+    assert (question.withheld, question.digest, question.response_json) == (False, None, '{"n": 1.10}')
+    assert store.reader.exact_response(question.id) == '{"n": 1.10}'
+    assert store.claim([question.id], owner="me", dead=lambda _: False) == (question.id,)
+    stored = store.reader.task(TASK)
+    assert stored is not None
+    assert stored.leave == 0
+    store.close()
+
+
 def test_a_migration_is_applied_once(path: Path) -> None:
     for _ in range(2):
         open_database(path, migrations=(*MIGRATIONS, NEXT)).close()

@@ -338,6 +338,7 @@ class Life(RuleBasedStateMachine):
         self.store = self._opened.__enter__()
         self.store.add_task(task())
         self.answers: dict[int, str] = {}
+        self.exact: dict[int, str] = {}
         self.count = 0
 
     def teardown(self) -> None:
@@ -352,20 +353,22 @@ class Life(RuleBasedStateMachine):
         self.store.change_task(TASK, writes(new_questions=(asked(key, fingerprint),)))
 
     @precondition(lambda self: self.store.reader.questions(TASK))
-    @rule(data=st.data(), stale=st.booleans())
-    def answer(self, data: st.DataObject, stale: bool) -> None:
+    @rule(data=st.data(), stale=st.booleans(), secret=st.booleans())
+    def answer(self, data: st.DataObject, stale: bool, secret: bool) -> None:
         question = self.pick(data)
         self.count += 1
         response = f'{{"n": {self.count}}}'
         fingerprint = "stale" if stale else question.fingerprint
         try:
-            self.store.queue_answers(TASK, [Reply(question.id, fingerprint, response)], by="me")
+            given = Reply(question.id, fingerprint, response, "kept" if secret else None)
+            self.store.queue_answers(TASK, [given], by="me")
         except QuestionClosed:
             assert stale or not question.is_open
         else:
             assert not stale
             assert question.is_open
-            self.answers[question.id] = response
+            self.answers[question.id] = "kept" if secret else response
+            self.exact[question.id] = response
 
     @precondition(lambda self: self.store.reader.questions(TASK))
     @rule(data=st.data(), owner=st.sampled_from("pq"), dead=st.sampled_from(["", "p", "q"]))
@@ -388,7 +391,8 @@ class Life(RuleBasedStateMachine):
         question = self.pick(data)
         change: Any = writes(question_changes=(QuestionChange(question.id, state),))
         unanswered = state in ("queued", "acknowledged", "settled") and question.id not in self.answers
-        if state != question.state and (state == "sent" or unanswered):
+        gone = state == "queued" and question.withheld and question.state not in ("queued", "sent")
+        if state != question.state and (state == "sent" or unanswered or gone):
             with pytest.raises(StorageError):
                 self.store.change_task(TASK, change)
         else:
@@ -405,8 +409,13 @@ class Life(RuleBasedStateMachine):
         assert self.store.reader.counts()[row.section] == 1
         for one in questions:
             assert one.response_json == self.answers.get(one.id)
+            held = not one.withheld or one.state in ("queued", "sent")
+            assert self.store.reader.exact_response(one.id) == (self.exact.get(one.id) if held else None)
             assert (one.owner is not None) == (one.state == "sent")
             assert (one.closed_at is not None) == (one.state in ("settled", "withdrawn"))
+        apart = {one.id for one in questions if one.withheld and one.state in ("queued", "sent")}
+        stored = self.store._connection.all("SELECT question FROM secrets")
+        assert {question for (question,) in stored} == apart
         pending = {one.id for one in questions if one.state in ("queued", "sent")}
         assert {one.id for one in self.store.pending_answers()} == pending
 
