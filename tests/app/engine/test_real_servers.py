@@ -12,7 +12,10 @@ from fakes.demo import DemoProcess, demo
 from fakes.inbox import Inbox, Running
 from fakes.peers import fastmcp_json_url, fastmcp_url
 
+from app.config import Abilities, set_abilities
 from app.engine.commands import Answer
+from app.forms.roots import roots_json
+from app.forms.sampling import SamplingForm
 from storage.records import TaskKey
 
 __all__ = ["demo", "fastmcp_json_url", "fastmcp_url"]
@@ -147,6 +150,40 @@ async def test_questions_of_fastmcp_that_are_not_answered_here_leave_cancelling(
     await foreign.engine.cancel(key)
     await foreign.until(lambda: foreign.task(key).state.status == "cancelled")
     assert set(foreign.states(key).values()) == {"withdrawn"}
+
+
+@pytest.mark.rule("sampling.declared", "roots.declared", "roots.file-uri")
+async def test_fastmcp_takes_a_reply_and_a_list_of_folders_where_a_person_allowed_both(
+    foreign: Inbox, tmp_path: Path
+) -> None:
+    allowed = Abilities(sampling=True, roots=(str(tmp_path),))
+    set_abilities(foreign.paths.servers_file, "real", lambda _: allowed)
+    await foreign.engine.reload_servers()
+    key = await ask_for(foreign, "ask_sampling_roots")
+    asked = {q.method: q for q in foreign.reader.questions(key)}
+    sampling, folders = asked["sampling/createMessage"], asked["roots/list"]
+    form = SamplingForm(json.loads(sampling.request_json)["params"])
+    reply = Answer(sampling, "accept", form.fill({"text": "Hello"}).content_json)
+    listed = Answer(folders, "accept", roots_json([str(tmp_path)]))
+    await foreign.engine.answer(key, [reply, listed])
+    said = str(await over(foreign, key))
+    assert "'llm': 'CreateMessageResult'" in said
+    assert "'roots': 'ListRootsResult'" in said
+
+
+async def test_a_task_of_fastmcp_waits_on_after_a_refusal_and_can_be_cancelled(foreign: Inbox) -> None:
+    set_abilities(foreign.paths.servers_file, "real", lambda _: Abilities(sampling=True))
+    await foreign.engine.reload_servers()
+    key = await ask_for(foreign, "ask_sampling_roots")
+    sampling = next(q for q in foreign.reader.questions(key) if q.method == "sampling/createMessage")
+    await foreign.engine.refuse(sampling)
+    for _ in range(3):
+        await foreign.engine.refresh(key)
+    states = {q.method: q.state for q in foreign.reader.questions(key)}
+    assert states == {"sampling/createMessage": "withdrawn", "roots/list": "open"}
+    assert foreign.task(key).state.status == "input_required"
+    await foreign.engine.cancel(key)
+    await foreign.until(lambda: foreign.task(key).state.status == "cancelled")
 
 
 async def test_fastmcp_asks_before_answering_without_a_task(foreign: Inbox) -> None:
