@@ -359,7 +359,7 @@ def test_asking_for_help_is_no_error(home: Installation, argv: list[str]) -> Non
 
 @pytest.mark.parametrize(
     "argv",
-    [["nonsense"], ["list", "--nonsense"], ["show"], ["servers", "add", "lab"], ["doctor"], ["export"]],
+    [["nonsense"], ["list", "--nonsense"], ["show"], ["servers", "add", "lab"], ["servers", "allow"]],
 )
 def test_what_is_no_command_is_a_usage_error_in_one_line(
     home: Installation, capsys: pytest.CaptureFixture[str], argv: list[str]
