@@ -414,6 +414,7 @@ def test_the_command_line_writes_nothing_of_a_servers_raw(scene: Scene) -> None:
     commands += [("show", ids["rpc"], "--refresh"), ("cancel", ids["rpc"]), ("call", "hostile", "form")]
     commands += [("answer", "t-refuse-", "--accept", '{"yes": true}')]
     commands += [("watch", ids["rpc"], "--timeout", "1"), ("answer", "t-form-", "--field", "nothing=1")]
+    commands += [("export",), ("export", "--format", "csv"), ("export", "--server", "hostile")]
     seen: set[str] = set()
     for command in commands:
         done = program.run(*command, code=None)
@@ -436,6 +437,8 @@ def test_the_command_line_writes_nothing_of_a_servers_raw(scene: Scene) -> None:
         ("show", "t-done-"),
         ("tools", "hostile"),
         ("servers", "test", "hostile"),
+        ("export",),
+        ("export", "--format", "csv"),
     ],
     ids=" ".join,
 )
