@@ -29,13 +29,19 @@ class History(Generic[T]):
     def __init__(self) -> None:
         self._done: list[Step[T]] = []
         self._undone: list[Step[T]] = []
+        self._paused = False
+
+    def pause(self) -> None:
+        """Let the next change be a step of its own, however much it looks like typing."""
+        self._paused = True
 
     def record(self, name: str, before: T, after: T) -> None:
         """Remember a change that a person made; what had been undone can't be redone any more."""
         self._undone.clear()
         step = Step(name, before, after)
-        if self._done and _goes_on(self._done[-1], step):
+        if self._done and not self._paused and _goes_on(self._done[-1], step):
             step = Step(name, self._done.pop().before, after)
+        self._paused = False
         self._done.append(step)
         del self._done[:-MOST_STEPS]
 

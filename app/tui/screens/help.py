@@ -35,6 +35,7 @@ KEYS: Final = (
     ("Ctrl+Z  Ctrl+Y", "undo, over all fields of the form; redo"),
     ("Ctrl+G", "write a text in your own editor (VISUAL or EDITOR)"),
     ("Ctrl+O", "show exactly what Accept would send"),
+    ("Ctrl+L", "saved replies to this question: they fill in the form, and send nothing"),
     ("Ctrl+R  Ctrl+N", "a field: back to untouched; null, where that is an answer"),
     ("Escape", "back to the list; what you typed is kept"),
 )

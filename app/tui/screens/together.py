@@ -20,6 +20,7 @@ from textual.widgets import Button
 
 from app.engine.commands import Answer, Engine, EngineError, answerable
 from app.text import plural
+from app.tui.screens.replies import offer_replies
 from app.tui.widgets.form_fields import FormFields
 from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertLine, InertText, Part, cell, content, joined_line, say
@@ -50,7 +51,12 @@ _SUMS: Final[dict[str, str]] = {
     "unknown": "sent without a reply",
     "failed": "failed",
 }
-_KEYS: Final = (("esc", "back", "back"), ("^S", "accept all", ""), ("^O", "show JSON", ""))
+_KEYS: Final = (
+    ("esc", "back", "back"),
+    ("^S", "accept all", ""),
+    ("^O", "show JSON", ""),
+    ("^L", "saved replies", ""),
+)
 
 
 class Asked:
@@ -100,6 +106,7 @@ class TogetherScreen(Screen[None]):
         Binding("escape", "back", "Back", id="together.back"),
         Binding("ctrl+s", "accept", "Accept all", id="together.accept"),
         Binding("ctrl+o", "show_json", "Show JSON", id="together.json"),
+        Binding("ctrl+l", "replies", "Saved replies", id="together.replies"),
     ]
 
     def __init__(
@@ -219,6 +226,11 @@ class TogetherScreen(Screen[None]):
             self._say("Not sent: see what is marked with ✗.", "$text-error")
         else:
             self._give("accept", filled.content_json)
+
+    def action_replies(self) -> None:
+        """Show the saved replies; they only fill in the form."""
+        if self.fields is not None and not self.sending and self.waiting:
+            offer_replies(self.asked[0].question, self.fields)
 
     def action_show_json(self) -> None:
         """Show or hide exactly what each of them would get."""

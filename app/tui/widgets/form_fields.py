@@ -144,7 +144,7 @@ class FormFields(Vertical):
         names = {row.field.name for row in self.rows}
         for row in self.rows:
             name = row.field.name
-            row.show_error(filled.errors.get(name, ""), filled.warnings.get(name, ""))
+            row.show_error(filled.errors.get(name, ""), _unsaid(row.field, filled.warnings.get(name, "")))
         rest = [text for name, text in filled.errors.items() if name not in names]
         self._whole.display = bool(rest)
         self._whole.show("\n".join(f"✗ {text}" for text in rest))
@@ -165,6 +165,20 @@ class FormFields(Vertical):
         if row.state != self._known[name]:
             self._history.record(name, self._known[name], row.state)
             self._known[name] = row.state
+
+    def take(self, draft: Mapping[str, Entry]) -> None:
+        """Fill in what *draft* holds, as if it had been typed; the other fields stay as they are."""
+        if any(row.frozen for row in self.rows):
+            return
+        for row in self.rows:
+            state = _fitting(row.field, draft)
+            if state is not UNTOUCHED and row.field.kind != "constant":
+                self._remember(row)
+                row.put(state)
+                self._history.pause()
+                self._remember(row)
+        self._history.pause()
+        self._tell()
 
     def action_undo(self) -> None:
         """Take back the last change, in whichever field it was made."""
@@ -209,6 +223,14 @@ class FormFields(Vertical):
                 row.focus_control()
                 return True
         return False
+
+
+def _unsaid(field: Field, told: str) -> str:
+    """Return what *told* (`Filled.warnings`) says beyond what its row shows anyway."""
+    shown = [*field.warnings, f"its default breaks its own schema: {field.default_problem}"]
+    for words in shown:
+        told = told.removeprefix(words).removeprefix("; ")
+    return told
 
 
 def _fitting(field: Field, draft: Mapping[str, Entry]) -> Any:

@@ -30,11 +30,13 @@ class QuestionForm(QuestionCard):
     """Asks for content."""
 
     DEFAULT_CSS = """
+    QuestionForm > .buttons Button { min-width: 9; }
     QuestionForm .review { background: $surface; padding: 0 1; margin: 0 0 1 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "accept", "Accept", id="question.accept"),
         Binding("ctrl+o", "show_json", "Show JSON", id="question.json"),
+        Binding("ctrl+l", "replies", "Saved replies", id="question.replies"),
     ]
 
     def __init__(
@@ -54,6 +56,7 @@ class QuestionForm(QuestionCard):
         self._review = InertText("", classes="review")
         self._review.display = False
         self._json = Button(content("Show JSON"), compact=True, classes="json")
+        self._replies = Button(content("Replies…"), compact=True)
         self._copy = Button(content("Copy what you typed"), compact=True, classes="copy")
         self._copy.display = False
 
@@ -66,6 +69,7 @@ class QuestionForm(QuestionCard):
         yield Button(content("Decline"), compact=True, classes="answer decline warns")
         yield Button(content("Dismiss"), compact=True, classes="answer dismiss")
         yield self._json
+        yield self._replies
         yield self._copy
 
     @property
@@ -76,6 +80,7 @@ class QuestionForm(QuestionCard):
         for row in self.fields.rows:
             row.freeze(locked)
         self._copy.display = self.phase == "gone" and self.dirty
+        self._replies.display = self.phase == "asking" or not locked
 
     def answer_content(self) -> tuple[bool, str | None]:
         filled = self.fields.judge()
@@ -104,11 +109,20 @@ class QuestionForm(QuestionCard):
         """Toggle the JSON; everything else is the card's."""
         if button is self._json:
             self.action_show_json()
+        elif button is self._replies:
+            self.action_replies()
         elif button is self._copy:
             self.app.copy_to_clipboard(self.fields.draft_json or "")
             self._say("Copied.")
         else:
             super().pressed(button)
+
+    def action_replies(self) -> None:
+        """Show the saved replies; they only fill in the form."""
+        if self.phase == "asking":
+            from app.tui.screens.replies import offer_replies
+
+            offer_replies(self.question, self.fields)
 
     def action_show_json(self) -> None:
         """Show or hide exactly what Accept would send."""

@@ -48,6 +48,14 @@ def test_typing_rubbing_out_and_pasting_are_steps_of_their_own() -> None:
     assert [history.undo() for _ in range(4)] == [("s", "a"), ("s", "abc"), ("s", ""), None]
 
 
+def test_after_a_pause_typing_on_is_a_step_of_its_own() -> None:
+    history: History[object] = History()
+    typed(history, "s", None, "ab")
+    history.pause()
+    typed(history, "s", "ab", "cd")
+    assert [history.undo() for _ in range(3)] == [("s", "ab"), ("s", None), None]
+
+
 def test_the_same_text_in_another_field_is_another_step() -> None:
     history: History[object] = History()
     typed(history, "a", None, "x")

@@ -213,3 +213,17 @@ async def test_tab_goes_through_the_fields_in_their_order_and_then_to_the_button
             met.append(over[0] if over else str(getattr(focused, "label", "?")))
             await pilot.press("tab")
         assert met == [*KINDS, "Accept ^S", "Decline"]
+
+
+async def test_a_warning_is_said_once_however_often_the_form_is_judged(store: Store) -> None:
+    ask(store, form({"password": {"type": "string"}, "d": {"type": "integer", "default": "x"}}))
+    app = TaskApp(store)
+    async with app.run_test(size=(80, 40)) as pilot:
+        card = await shown(pilot)
+        before = texts(row(card, "password"))
+        assert "asks for a secret" in before
+        await pilot.press("ctrl+s", "ctrl+s")
+        await until(pilot, lambda: bool(row(card, "d").error))
+        assert texts(row(card, "password")) == before
+        assert texts(row(card, "d")).count("not valid here") == 1
+        assert "its own schema" not in texts(row(card, "d"))
