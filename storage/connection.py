@@ -98,14 +98,15 @@ class Connection:
     def empty_log(self) -> None:
         """Cut the write-ahead log to nothing where it may hold what was erased; not inside a transaction.
 
-        Someone who is in the middle of reading or writing may keep it from that: then the next one does it.
+        Someone who is in the middle of reading or writing may keep it from that, or a full disk: what is
+        committed stays so, and the next commit tries again.
         """
         if not self._has_erased:
             return
         self.run(f"PRAGMA busy_timeout = {LOG_TIMEOUT_MS}")
         try:
             self._has_erased = self.value("PRAGMA wal_checkpoint(TRUNCATE)") != 0
-        except StoreBusy:
+        except StorageError:
             pass
         finally:
             self.run(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")

@@ -6,12 +6,14 @@ import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes.stored import CALL, TASK, asked, move, sets, task, writes
 
+from storage.connection import Connection
 from storage.errors import StorageError
-from storage.records import NewTask, QuestionChange, QuestionRecord, QuestionState, Reply
+from storage.records import NewEvent, NewTask, QuestionChange, QuestionRecord, QuestionState, Reply
 from storage.store import Store, StoreReader
 
 SECRET = "correct-horse-battery"
@@ -208,3 +210,22 @@ def test_a_change_that_fails_erases_nothing(
             TASK, writes(question_changes=(QuestionChange(question.id, "acknowledged"), unknown))
         )
     assert reader.exact_response(question.id) == EXACT
+
+
+def test_a_log_that_can_not_be_emptied_takes_nothing_from_what_is_committed(
+    store: Store, question: QuestionRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(store, question)
+    store.claim([question.id], owner="me", dead=nobody_is_dead)
+    real = Connection.value
+
+    def full(connection: Connection, sql: str, *more: Any) -> Any:
+        if "wal_checkpoint" in sql:
+            raise StorageError("the disk is full")
+        return real(connection, sql, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Connection, "value", full)
+        assert move(store, question, "acknowledged").state == "acknowledged"
+    store.log(NewEvent("something"))
+    assert files_with(Path(store._connection.path), SECRET) == []

@@ -88,7 +88,8 @@ def _fields(question: QuestionRecord) -> Sequence[Field]:
 
 
 class StuckAnswer(Horizontal):
-    """An acknowledged answer that its server seems to have lost: the same one can be sent again."""
+    """An acknowledged answer that its server seems to have lost: the same one can be sent again, or where it
+    held secrets, the question asked again."""
 
     DEFAULT_CSS = """
     StuckAnswer { height: auto; margin: 0 0 1 0; }
@@ -106,10 +107,13 @@ class StuckAnswer(Horizontal):
         super().__init__()
         self.question_id = question.id
         self._words = InertText(_stuck_words(question))
+        self._again = Button(
+            content("Answer it anew" if question.withheld else "Send it again"), compact=True
+        )
 
     def compose(self) -> ComposeResult:
         yield self._words
-        yield Button(content("Send it again"), compact=True)
+        yield self._again
 
     def follow(self, question: QuestionRecord) -> None:
         """Say how it stands now."""
@@ -122,10 +126,12 @@ class StuckAnswer(Horizontal):
 
 
 def _stuck_words(question: QuestionRecord) -> str:
-    return (
+    words = (
         f"! The server took your answer to {inert_line(question.key, 60)} and still asks, "
         f"{plural(question.still_asked, 'look')} later."
     )
+    gone = " It held secrets, which are not kept, so it can't be sent again."
+    return words + gone if question.withheld else words
 
 
 class AnsweredView(Vertical):

@@ -14,8 +14,10 @@ from storage.records import EventRecord
 _LONGEST: Final = 160
 """Characters of one value in a line."""
 
-_LEFT_OUT: Final = frozenset({"request", "response", "snapshot", "result"})
-"""Large parts that the other views show."""
+_LEFT_OUT: Final = frozenset(
+    {"request", "response", "snapshot", "result", "question", "digest", "fingerprint", "withheld"}
+)
+"""Large parts that the other views show, and what is for the export alone."""
 
 
 def event_words(event: EventRecord) -> str:

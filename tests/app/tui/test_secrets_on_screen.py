@@ -67,6 +67,28 @@ async def test_a_secret_is_in_no_view_of_an_answered_question(store: Store, stat
         assert "sent, not kept" in app.view._raw._text
 
 
+async def test_a_lost_answer_with_a_secret_is_to_be_given_anew_and_says_why(store: Store) -> None:
+    answered(store, "acknowledged")
+    app = TaskApp(store)
+    async with app.run_test(size=(100, 40)) as pilot:
+        await until(pilot, lambda: "Answer it anew" in painted(app))
+        drawn = painted(app)
+        assert "secrets" in drawn
+        assert "Send it again" not in drawn
+        await pilot.click("StuckAnswer Button")
+        await until(pilot, lambda: store.reader.questions(KEY)[0].id in app.recorder.again)
+
+
+async def test_the_timeline_leaves_digests_to_the_export(store: Store) -> None:
+    answered(store, "acknowledged")
+    app = TaskApp(store)
+    async with app.run_test(size=(120, 60)) as pilot:
+        app.view.action_pane("timeline")
+        await until(pilot, lambda: "answer sent" in painted(app))
+        assert "by: ada" in painted(app)
+        assert "sha256" not in painted(app)
+
+
 @pytest.mark.parametrize("schema", [{"type": "string"}, None])
 def test_json_in_which_words_stand_for_a_secret_is_not_offered_again(schema: Any) -> None:
     assert entries_of(form_of(schema), '{"password": "sent, not kept"}') == {}
