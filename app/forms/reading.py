@@ -121,6 +121,8 @@ class _Reader:
         root = self.schema.root
         default: Any = root.get("default", {})
         has_default = isinstance(default, dict) and ("default" in root or not self.judge.problem({}, root))
+        # Not masked, since the rest must be seen: what is typed for a secret is taken out where it is kept.
+        asked = (secrets.WARNING,) if self._secret_inside(root) else ()
         field = Field(
             name="",
             kind="json",
@@ -133,7 +135,7 @@ class _Reader:
             default_problem=None,
             choices=(),
             secret=False,
-            warnings=(reason, *self.schema.complaints(root)[:MAX_WARNINGS]),
+            warnings=(reason, *asked, *self.schema.complaints(root)[:MAX_WARNINGS]),
             hint="JSON, an object",
             multiline=True,
             format=None,

@@ -30,11 +30,11 @@ _SHORT: Final = 4
 """Characters below which a secret is not looked for in other texts: it would be found in any."""
 
 
-def without_secrets(request_json: str, response_json: str) -> str | None:
+def without_secrets(request_json: str, response_json: str, *, instead: str = NOT_KEPT) -> str | None:
     """Return a response as it is kept; ``None``: it holds no secret, and is kept as it is.
 
     Both are JSON: an input request (``{"method": …, "params": …}``), and the response to it. All but the
-    secrets stays, numbers to the letter.
+    secrets stays, numbers to the letter; *instead* stands in place of each.
     """
     secrets = _secrets(request_json)
     if secrets is None:
@@ -42,14 +42,14 @@ def without_secrets(request_json: str, response_json: str) -> str | None:
     try:
         response = _loaded(response_json)
     except _Unreadable:
-        return json.dumps({"content": NOT_KEPT})
+        return json.dumps({"content": instead})
     content = response.get("content") if isinstance(response, dict) else None
     if not isinstance(content, dict | list):
         return None
     if measure(content) is not None:
-        return str(simplejson.dumps({**response, "content": NOT_KEPT}, ensure_ascii=False))
+        return str(simplejson.dumps({**response, "content": instead}, ensure_ascii=False))
     found: list[Any] = []
-    kept = secrets.taken_out(content, found)
+    kept = secrets.taken_out(content, found, instead)
     return str(simplejson.dumps({**response, "content": kept}, ensure_ascii=False)) if found else None
 
 
@@ -93,11 +93,11 @@ class _Secrets:
     named: frozenset[str]
     """The names that the schema, wherever in it, describes as those of secrets."""
 
-    def taken_out(self, content: Any, found: list[Any]) -> Any:
-        """Return *content* with words in place of its secrets, which are added to *found*."""
+    def taken_out(self, content: Any, found: list[Any], instead: str = NOT_KEPT) -> Any:
+        """Return *content* with *instead* in place of its secrets, which are added to *found*."""
         if not isinstance(content, dict):
-            return self._inside(content, found)
-        return {n: self._member(v, found, self._is_asked_for(n, v)) for n, v in content.items()}
+            return self._inside(content, found, instead)
+        return {n: self._member(v, found, instead, self._is_asked_for(n, v)) for n, v in content.items()}
 
     def are_typed(self, name: str, entry: Any) -> bool:
         """Say whether an entry of a draft is a secret, or JSON with one in it."""
@@ -113,7 +113,7 @@ class _Secrets:
             named = _NAMED.findall(entry)
             return bool(self.named) or any(self._sounds_secret(one, "") for one in named)
         found: list[Any] = []
-        self._inside(value if measure(value) is None else None, found)
+        self._inside(value if measure(value) is None else None, found, "")
         return bool(found)
 
     def _is_asked_for(self, name: str, value: Any) -> bool:
@@ -127,17 +127,17 @@ class _Secrets:
     def _sounds_secret(self, name: str, value: Any) -> bool:
         return name in self.named or asks_for_secret(name, None, {}, _kind(value))
 
-    def _member(self, value: Any, found: list[Any], is_secret: bool) -> Any:
+    def _member(self, value: Any, found: list[Any], instead: str, is_secret: bool) -> Any:
         if is_secret and value is not None and not isinstance(value, bool):
             found.append(value)
-            return NOT_KEPT
-        return self._inside(value, found)
+            return instead
+        return self._inside(value, found, instead)
 
-    def _inside(self, value: Any, found: list[Any]) -> Any:
+    def _inside(self, value: Any, found: list[Any], instead: str) -> Any:
         if isinstance(value, dict):
-            return {n: self._member(v, found, self._sounds_secret(n, v)) for n, v in value.items()}
+            return {n: self._member(v, found, instead, self._sounds_secret(n, v)) for n, v in value.items()}
         if isinstance(value, list):
-            return [self._inside(item, found) for item in value]
+            return [self._inside(item, found, instead) for item in value]
         return value
 
 

@@ -12,15 +12,14 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Button
 
 from app.engine.commands import Answer
-from app.forms import Filled
-from app.forms.jsonvalues import encode
+from app.forms.redacting import without_secrets
 from app.text import byte_size
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.form_fields import FormFields, entries_of, read_draft
 from app.tui.widgets.inert import InertText, content
 from app.tui.widgets.json_view import response_content
 from app.tui.widgets.question_card import QuestionCard
-from app.tui.widgets.raw_form import AnyForm, form_of
+from app.tui.widgets.raw_form import form_of
 from storage.records import QuestionRecord
 
 MASK: Final = "••••••"
@@ -144,16 +143,7 @@ def preview(question: QuestionRecord, fields: FormFields) -> str:
         return "Not valid yet, so nothing would be sent:\n" + "\n".join(wrong)
     response = Answer(question, "accept", filled.content_json).response_json
     head = f"Accept sends exactly this, {byte_size(len(response.encode('utf-8', 'surrogatepass')))}"
-    masked = masked_content(fields.form, filled)
-    if masked == filled.content_json:
+    shown = without_secrets(question.request_json, response, instead=MASK)
+    if shown is None:
         return f"{head}:\n{response}"
-    shown = Answer(question, "accept", masked).response_json
     return f"{head} (but for the secrets, which are not shown):\n{shown}"
-
-
-def masked_content(form: AnyForm, filled: Filled) -> str:
-    """Return the content as it is sent, each secret in it masked."""
-    secrets = {field.name for field in form.fields if field.secret}
-    if not secrets & filled.content.keys():
-        return filled.content_json
-    return encode({name: MASK if name in secrets else value for name, value in filled.content.items()})

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from app.forms import ABSENT, Field, SchemaRefused, read_form
+from app.forms import ABSENT, Field, SchemaRefused, read_form, secrets
 from app.forms.schemas import Dialect
 
 
@@ -151,6 +151,17 @@ def test_a_name_that_asks_for_a_secret_is_masked_and_warned_about(name: str) -> 
 )
 def test_a_secret_is_known_by_more_than_its_name(schema: dict[str, Any]) -> None:
     assert field(schema).secret
+
+
+def test_a_content_of_one_json_text_is_warned_about_and_not_masked() -> None:
+    schema = {"additionalProperties": {"type": "object", "properties": {"password": {"type": "string"}}}}
+    form = read_form(schema)
+    assert form.whole
+    (whole,) = form.fields
+    assert not whole.secret
+    assert secrets.WARNING in whole.warnings
+    (other,) = read_form({"additionalProperties": True}).fields
+    assert secrets.WARNING not in other.warnings
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.task_app import KEY, TaskApp, ask, form, open_store, painted, texts, until
-from textual.widgets import Input
+from fakes.task_app import KEY, TaskApp, ask, form, open_store, painted, question, texts, until
+from textual.widgets import Input, TextArea
 
 from app.forms.redacting import without_secrets
 from app.tui.widgets.form_fields import entries_of
@@ -77,6 +77,26 @@ async def test_a_lost_answer_with_a_secret_is_to_be_given_anew_and_says_why(stor
         assert "Send it again" not in drawn
         await pilot.click("StuckAnswer Button")
         await until(pilot, lambda: store.reader.questions(KEY)[0].id in app.recorder.again)
+
+
+@pytest.mark.rule("elicitation.no-secrets-by-form")
+async def test_a_secret_inside_of_json_is_warned_about_and_masked_in_the_preview(store: Store) -> None:
+    inner = {"type": "object", "properties": {"password": {"type": "string"}}}
+    request = {"message": "?", "requestedSchema": {"type": "object", "additionalProperties": inner}}
+    ask(store, question("elicitation/create", request))
+    app = TaskApp(store)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: bool(app.view.cards) and app.view.cards[0].is_mounted)
+        card = app.view.cards[0]
+        assert isinstance(card, QuestionForm)
+        assert "asks for a secret" in texts(card)
+        card.query_one(TextArea).text = f'{{"a": {{"password": "{SECRET}", "n": 1.50}}}}'
+        await until(pilot, lambda: bool(card.fields.entries))
+        card.action_show_json()
+        await pilot.pause()
+        shown = card._review.text
+        assert '{"password": "••••••", "n": 1.50}' in shown
+        assert SECRET not in shown
 
 
 async def test_the_timeline_leaves_digests_to_the_export(store: Store) -> None:
