@@ -109,7 +109,7 @@ def status_of(row: TaskRow) -> Status:
         unknown = row.kind == "call"
         return Status("?", "not known" if unknown else "lost", "bad")
     if state.tracking == "stopped":
-        return Status("-", "not watched", "quiet")
+        return Status("-", "stopped" if row.kind == "call" else "not watched", "quiet")
     if state.tracking == "ended":
         if state.status == "completed" and state.is_error:
             return Status("✗", "tool error", "bad")

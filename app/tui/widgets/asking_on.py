@@ -21,7 +21,7 @@ class AskingOn(Horizontal):
     DEFAULT_CSS = """
     AskingOn { height: 1; display: none; }
     AskingOn Button { margin: 0 1 0 0; }
-    AskingOn .danger { color: $text-error; }
+    AskingOn Button.danger { color: $text-error; }
     """
 
     def __init__(self) -> None:

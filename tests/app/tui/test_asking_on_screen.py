@@ -50,6 +50,7 @@ async def test_a_call_that_was_stopped_can_be_given_up_there(store: Store) -> No
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "Let it ask on" in painted(app))
         assert "asked 20 times" in painted(app)
+        assert "stopped" in painted(app)
         await pilot.click("AskingOn .end")
         await until(pilot, lambda: any(isinstance(one, CancelRequested) for one in app.messages))
         assert "Give up" in painted(app)
