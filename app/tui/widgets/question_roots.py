@@ -46,8 +46,12 @@ class QuestionRoots(Refusable):
         count = plural(len(self._there), "folder")
         yield InertText(f"It wants to know which folders it may work in. It would be told of {count}:")
         parts: list[Part] = []
-        for root in roots_of(self._there):
-            parts += [(f"  {inert_line(root['name'], 80)}", "bold"), f"  {root['uri']}\n"]
+        for number, root in enumerate(roots_of(self._there)):
+            parts += [
+                "\n" if number else "",
+                (f"  {inert_line(root['name'], 80)}", "bold"),
+                f"  {root['uri']}",
+            ]
         yield InertText(joined(*parts) if parts else "  ‹none›", classes="roots")
         if self._away:
             names = ", ".join(inert_line(root, 200) for root in self._away)

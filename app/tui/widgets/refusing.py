@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from textual.app import App, ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.widgets import Button
 
 from app.engine.commands import Engine, EngineError
@@ -61,13 +61,14 @@ class Refusable(QuestionCard):
             self.post_message(self.Unanswered())
 
 
-class RefusedHere(Horizontal):
+class RefusedHere(Vertical):
     """A question that was refused here: its task waits on, which may be ended, or the question answered."""
 
     DEFAULT_CSS = """
     RefusedHere { height: auto; margin: 0 0 1 0; }
     RefusedHere InertText { color: $text-warning; }
-    RefusedHere Button { margin: 0 0 0 1; }
+    RefusedHere Horizontal { height: 1; }
+    RefusedHere Button { margin: 0 1 0 0; }
     RefusedHere .danger { color: $text-error; }
     """
 
@@ -76,10 +77,11 @@ class RefusedHere(Horizontal):
         self.question = question
 
     def compose(self) -> ComposeResult:
-        key = inert_line(self.question.key, 40)
-        yield InertText(f"You refused {key}. The server is not told; the task waits on.")
-        yield Button(content("Ask me again"), compact=True, classes="reopen")
-        yield Button(content("Cancel task…"), compact=True, classes="danger")
+        what = f"{inert_line(self.question.method, 60)} ({inert_line(self.question.key, 24)})"
+        yield InertText(f"You refused {what}. The server is not told; the task waits on.")
+        with Horizontal():
+            yield Button(content("Ask me again"), compact=True, classes="reopen")
+            yield Button(content("Cancel task…"), compact=True, classes="danger")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Ask again, or offer to cancel."""

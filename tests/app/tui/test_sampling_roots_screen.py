@@ -171,7 +171,7 @@ async def test_a_refusal_sends_nothing_offers_to_cancel_and_can_be_taken_back(st
         assert app.recorder.again == [("refuse", "s")]
         assert app.recorder.answers == []
         assert is_refused_here(store.reader.questions(KEY)[0])
-        await until(pilot, lambda: "You refused s." in painted(app))
+        await until(pilot, lambda: "You refused sampling/createMessage (s)." in painted(app))
         app.view.query_one("RefusedHere .danger", Button).press()
         await until(pilot, lambda: bool(app.messages))
         assert isinstance(app.messages[-1], CancelRequested)
