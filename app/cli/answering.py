@@ -14,7 +14,7 @@ from app.cli.output import clock_words, command_name, json_line, readable_json, 
 from app.cli.parts import Parts, load, resolve, run_async
 from app.cli.tasks import json_option, open_keys
 from app.config import NONE, Abilities
-from app.engine.commands import Answer, Delivery, answerable, unanswerable
+from app.engine.commands import Answer, Delivery, answerable, is_refused_here, unanswerable
 from app.text import inert, inert_line
 from storage.records import QuestionRecord, Reader, TaskKey
 
@@ -103,6 +103,8 @@ def answer(
         question = find_question(parts, reader, task_key, key, may_look=not dry_run)
         abilities = parts.abilities(question.task.server)
         if said.action != "accept" and answerable(question, abilities) in ("sampling", "roots"):
+            if is_refused_here(question):
+                raise CommandError(Exit.UNKNOWN, f"{inert_line(question.key)} was refused here already.")
             raise click.exceptions.Exit(_refuse(parts, question, dry_run=dry_run, as_json=as_json))
         reply = compose(question, said, abilities)
         if dry_run:
@@ -160,7 +162,8 @@ def _said(
 def find_question(
     parts: Parts, reader: Reader, task: TaskKey, key: str | None, *, may_look: bool
 ) -> QuestionRecord:
-    """Return the open question that is meant; the server is asked once when we know of none.
+    """Return the open question that is meant; the server is asked once when we know of none. One that was
+    refused here is meant where its key says so.
 
     Raises `CommandError`: unknown when there is no such open question, usage when several are open.
     """
@@ -175,6 +178,9 @@ def find_question(
     open_ones = [q for q in known if q.is_open]
     if len({q.key for q in open_ones}) == 1:
         return open_ones[-1]
+    refused = [q for q in known if is_refused_here(q)]
+    if key is not None and not open_ones and len(refused) == 1:
+        return refused[0]
     name = inert_line(str(task))
     if open_ones:
         keys = "\n".join(f"  {inert_line(q.key)}" for q in open_ones)
@@ -311,6 +317,8 @@ def _deliver(parts: Parts, reader: Reader, task: TaskKey, reply: Answer, *, as_j
 
     async def work() -> Delivery:
         async with parts.engine() as engine:
+            if is_refused_here(reply.question):
+                await engine.reopen(reply.question.id)
             return await engine.answer(task, [reply])
 
     from app.forms.redacting import without_secrets

@@ -42,7 +42,8 @@ def question_lines(question: QuestionRecord, abilities: Abilities = NONE) -> lis
     if question.fault:
         lines.append(f"  server fault: {inert_line(question.fault)}")
     if is_refused_here(question):
-        lines.append(f"  {REFUSED_HERE} The task waits on; `taskinbox cancel` ends it.")
+        name = command_name(question.task)
+        lines.append(f"  {REFUSED_HERE} It can be answered still; `taskinbox cancel {name}` ends the task.")
     elif question.refusal:
         lines.append(f"  refused: {inert_line(question.refusal)}")
     if isinstance(message, str):

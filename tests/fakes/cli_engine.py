@@ -15,6 +15,7 @@ from pathlib import Path
 import app.cli
 from app.cli.parts import Parts
 from app.engine.commands import (
+    REFUSED_HERE,
     Answer,
     CallOutcome,
     Changes,
@@ -119,10 +120,17 @@ class ScriptedEngine:
 
     async def refuse(self, question: QuestionRecord) -> str:
         self._note("refuse", question.key)
+        self._move(question.task, QuestionChange(question.id, "withdrawn", refusal=REFUSED_HERE))
         return "Refused here."
 
     async def reopen(self, question_id: int) -> None:
         self._note("reopen", question_id)
+        question = self.store.reader.question(question_id)
+        assert question is not None
+        self._move(question.task, QuestionChange(question_id, "open", refusal=""))
+
+    def _move(self, task: TaskKey, change: QuestionChange) -> None:
+        self.store.change_task(task, lambda _task, _questions: TaskWrites(question_changes=(change,)))
 
     async def draft_reply(self, question: QuestionRecord) -> str:
         raise AssertionError("not a command")

@@ -200,6 +200,26 @@ def test_a_refusal_is_recorded_and_not_sent(
     assert lab.engine.asked == [("refuse", "s"), ("refuse", "r")]
 
 
+def test_what_was_refused_is_shown_so_and_can_be_answered_after_all_by_its_key(
+    lab: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.run("servers", "allow", "lab", "--sampling")
+    key = lab.task("tsk_1", sampling())
+    assert lab.run("answer", "tsk_1", "--decline") == 0
+    capsys.readouterr()
+    assert lab.run("show", "tsk_1") == 0
+    assert "Refused here; the server was told nothing." in capsys.readouterr().out
+    assert lab.run("answer", "tsk_1", "--field", "text=Paris") == 3  # which one is not said
+    assert lab.run("answer", "tsk_1", "s", "--decline") == 3
+    assert "refused here already" in capsys.readouterr().err
+    assert lab.run("answer", "tsk_1", "s", "--field", "text=Paris", "--dry-run") == 0
+    assert lab.questions(key)[0].state == "withdrawn"
+    assert lab.run("answer", "tsk_1", "s", "--field", "text=") == 2
+    assert lab.questions(key)[0].state == "withdrawn"
+    assert lab.run("answer", "tsk_1", "s", "--field", "text=Paris") == 0
+    assert len(sent(lab)) == 1
+
+
 @pytest.mark.rule("roots.exposed-with-care", "roots.file-uri")
 def test_the_allowed_folders_are_shown_and_sent_and_no_others(
     lab: Installation, capsys: pytest.CaptureFixture[str], tmp_path: Path
