@@ -14,7 +14,7 @@ from storage.errors import StorageError, StoreBusy, StoreUnreadable
 BUSY_TIMEOUT_MS: Final = 10_000
 """How long a write waits for another program's transaction."""
 
-LOG_TIMEOUT_MS: Final = 50
+LOG_TIMEOUT_MS: Final = 250
 """How long emptying the write-ahead log waits for those who read or write; it is tried again later."""
 
 _UNREADABLE: Final = frozenset(
