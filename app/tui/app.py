@@ -108,6 +108,8 @@ class InboxApp(LeavesSafely):
 
     def server_url(self, server: str) -> str | None:
         """Return a server's address in the servers file, as last read; ``None``: it has none there."""
+        if not self._servers:
+            self.reread_servers()
         return self._servers.get(server)
 
     def reread_servers(self) -> None:

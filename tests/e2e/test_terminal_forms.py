@@ -33,21 +33,27 @@ def proxy(demo: DemoProcess) -> Iterator[Proxy]:
         yield between
 
 
+def environment(folder: Path, url: str, **more: str) -> dict[str, str]:
+    """Return what a program needs to run on an installation of its own."""
+    home(folder / "home", demo=url)
+    return {"TASKINBOX_HOME": str(folder / "home"), "TMPDIR": str(folder), **more}
+
+
+def call(env: dict[str, str], tool: str, arguments: str) -> str:
+    """Call a tool of the demo; returns the task's id."""
+    words = ("call", "demo", tool, "--args", arguments, "--json")
+    made = subprocess.run([TASKINBOX, *words], env={**os.environ, **env}, capture_output=True, timeout=60)
+    assert made.returncode == 0, made.stderr
+    return str(json.loads(made.stdout)["taskId"])
+
+
 @pytest.fixture
 def terminal(tmp_path: Path, proxy: Proxy) -> Iterator[Terminal]:
     """The inbox at 80×24, at the form of deploy_service, with an editor of its own."""
     script = tmp_path / "my editor.py"
     script.write_text(EDITOR)
-    home(tmp_path / "home", demo=proxy.url)
-    env = {
-        "TASKINBOX_HOME": str(tmp_path / "home"),
-        "VISUAL": f"{sys.executable} '{script}'",
-        "TMPDIR": str(tmp_path),
-    }
-    words = ("call", "demo", "deploy_service", "--args", '{"service": "checkout"}', "--json")
-    made = subprocess.run([TASKINBOX, *words], env={**os.environ, **env}, capture_output=True, timeout=60)
-    assert made.returncode == 0, made.stderr
-    assert json.loads(made.stdout)["resultType"] == "task"
+    env = environment(tmp_path, proxy.url, VISUAL=f"{sys.executable} '{script}'")
+    call(env, "deploy_service", '{"service": "checkout"}')
     with Terminal([TASKINBOX], env=env, columns=80, rows=24) as opened:
         opened.wait_for("Needs you 1", "deploy_service")
         opened.send("a")
@@ -69,7 +75,8 @@ def test_the_terminal_is_the_editors_while_it_runs_and_its_text_is_in_the_field(
     terminal.wait_for("MY OWN EDITOR")
     terminal.send("because it is time\r")
     terminal.wait_for("because it is time", "second line", "Accept ^S")
-    assert "MY OWN EDITOR" not in terminal.text()
+    terminal.wait_gone("MY OWN EDITOR")
+    terminal.wait_for("demo › deploy_service", "Overview", "Cancel task…")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("taskinbox-")] == []
     # Ctrl+Z and Ctrl+Y reach the program: neither stops it, as they would in a shell.
     terminal.send("ctrl+z")
@@ -78,3 +85,42 @@ def test_the_terminal_is_the_editors_while_it_runs_and_its_text_is_in_the_field(
     terminal.wait_for("because it is time", "second line")
     terminal.send("ctrl+o")
     terminal.wait_for("Hide JSON")
+
+
+def test_two_tasks_that_ask_the_same_are_marked_and_answered_by_keys(tmp_path: Path, proxy: Proxy) -> None:
+    env = environment(tmp_path, proxy.url)
+    ids = [call(env, "generate_report", '{"size": "small"}') for _ in range(2)]
+    with Terminal([TASKINBOX], env=env, columns=80, rows=24) as terminal:
+        terminal.wait_for("Needs you 2")
+        terminal.send("space", "space")
+        terminal.wait_for("answer 2 marked")
+        terminal.send("A")
+        terminal.wait_for("2 questions to be answered together", "Accept all 2", *ids)
+        terminal.press_until("space", lambda shown: "(•) Yes" in shown)
+        terminal.press_until("ctrl+s", lambda shown: "2 sent" in shown)
+        terminal.send("enter")
+        terminal.wait_for("Finished 2", "n call a tool")
+    assert proxy.passed["tasks/update"] == 2
+
+
+def test_an_address_is_agreed_to_and_drawn_for_a_phone_by_keys(tmp_path: Path, proxy: Proxy) -> None:
+    env = environment(tmp_path, proxy.url)
+    call(env, "approve_in_browser", "{}")
+    with Terminal([TASKINBOX], env=env, columns=80, rows=24) as terminal:
+        terminal.wait_for("Needs you 1", "approve_in_bro", "1 question")
+        terminal.send("enter")
+        terminal.wait_for("Host  approvals.example.com", "QR code…", "Decline")
+        terminal.wait_for("Another place than the server that asks", "http://127.0.0.1:")
+        terminal.click("QR code…")
+        terminal.wait_for("Tell demo that you agree", "Not now", "Show")
+        assert proxy.passed["tasks/update"] == 0
+        for _ in range(5):  # right after the question appeared a click is not taken
+            terminal.click("Show")
+            try:
+                terminal.wait_for("▀", "for your phone", timeout=3)
+                break
+            except AssertionError:
+                continue
+        terminal.wait_for("▀▀▀▀", "for your phone")
+        terminal.wait_until(lambda _: proxy.passed["tasks/update"] == 1, "the answer to be sent")
+        terminal.press_until("escape", lambda shown: "for your phone" not in shown)

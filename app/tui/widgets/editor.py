@@ -106,7 +106,7 @@ async def edited(app: App[Any], text: str, suffix: str) -> str:
         raise EditorFailed("This terminal can't be handed over to an editor.") from None
     finally:
         _EDITING.discard(app)
-        app.refresh(layout=True)
+        app.refresh()
 
 
 @contextmanager
