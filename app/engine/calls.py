@@ -246,7 +246,7 @@ class Calls:
                 on_progress=tell if on_progress is not None else None,
             )
 
-        return await self._servers.request(record.key.server, ask, counted=False)
+        return await self._servers.request(record.key.server, ask)
 
     async def _settle(self, key: TaskKey, reply: Reply) -> CallOutcome | None:
         """Store a reply; ``None``: it asked nothing, and the call is to be repeated."""

@@ -60,6 +60,14 @@ class Stream:
     task: asyncio.Task[None] | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     """Acknowledged, or failed."""
+    has_told: bool = False
+    """It has told of a task: only then is it more than an acknowledgement."""
+    given_up: Callable[[], None] = lambda: None
+    """What to do when it turns out to tell nothing."""
+
+    def distrust(self) -> None:
+        """Count on it no more: something happened that it did not tell of."""
+        self.given_up()
 
 
 class Listening:
@@ -139,7 +147,8 @@ class Listener:
         """Say how the wanted tasks are observed; ``None``: there are none."""
         if not self._wanted:
             return None
-        return "subscribed" if len(self._live) == len(self._wanted) else "polling"
+        told = len(self._live) == len(self._wanted) and all(one.has_told for one in self._live.values())
+        return "subscribed" if told else "polling"
 
     def add(self, watch: Watch) -> None:
         """Want to be told of the task of *watch*."""
@@ -151,7 +160,7 @@ class Listener:
         for stream in self._streams:
             if task_id in stream.accepted:
                 self._live[task_id] = stream
-                watch.follow()
+                watch.follow(stream)
         self._moved()
 
     def remove(self, task_id: str) -> None:
@@ -205,6 +214,7 @@ class Listener:
     async def _open(self, wish: Wish[Stream]) -> None:
         """Open a stream, and drop the one it replaces once it is acknowledged."""
         stream = Stream(tuple(wish.ids), self._clock.elapsed())
+        stream.given_up = lambda: self._give_up(stream)
         stream.task = self._start(self._hold(stream, wish.instead_of))
         await stream.opened.wait()
 
@@ -246,7 +256,7 @@ class Listener:
         for task_id in stream.asked:
             if task_id in accepted and task_id in self._wanted:
                 self._live[task_id] = stream
-                self._wanted[task_id].follow()
+                self._wanted[task_id].follow(stream)
         if old is not None:
             self._retire(old)
         self._moved()
@@ -255,6 +265,9 @@ class Listener:
     def _pass_on(self, stream: Stream, event: SubscriptionEvent) -> None:
         match event:
             case TaskNotification(task=task, received=received):
+                if not stream.has_told:
+                    stream.has_told = True
+                    self._moved()
                 watch = self._wanted.get(task.task_id)
                 if watch is None:
                     pass
@@ -266,6 +279,13 @@ class Listener:
                 self._wanted[task_id].look_again()
             case _:
                 pass
+
+    def _give_up(self, stream: Stream) -> None:
+        """Close a stream that did not tell what it should have told."""
+        if stream in self._streams:
+            log.info("The subscription at %s is silent about what happened", inert_line(self.server))
+            self._wait_for(schedule.after_refusal(self._clock.chance()))
+            self._retire(stream, at_once=True)
 
     def _ended(self, stream: Stream, told: Subscription) -> None:
         """Take in how a stream ended; the next one comes after a pause that grows while they are short."""
@@ -288,6 +308,8 @@ class Listener:
             self._wait_for(schedule.after_refusal(self._clock.chance()))
 
     def _try_again_later(self) -> None:
+        if self._clock.elapsed() < self._not_before:
+            return  # all streams of a server that ends break at once, and are one failure
         self._failures += 1
         self._wait_for(schedule.listen_again(self._failures, self._clock.chance()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -13,13 +12,12 @@ from typing import Final
 from app import __version__
 from app.config import Connection, HttpConnection, StdioConnection
 from app.engine.abilities import capabilities
+from app.engine.slots import Slots
 from app.engine.stderr import StderrFile, last_lines
 from app.engine.structured import check_output
 from app.text import inert_line
 from mcp_client import Implementation, Limits, McpClient, StdioTransport
 
-IN_FLIGHT: Final = 16
-"""Requests of ours under way at one server; tool calls, which may take minutes, are not counted."""
 CLIENT: Final = Implementation(name="taskinbox", version=__version__)
 _FAULTS: Final = 5
 """Faults of a server's output that a test of it shows."""
@@ -37,7 +35,7 @@ class Opened:
     """What starts it; ``None``: it runs by itself."""
     faults: deque[str] = field(default_factory=lambda: deque(maxlen=_FAULTS))
     """The last of what it wrote to its stdout against the rules, as sentences that may quote it."""
-    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
+    slots: Slots = field(default_factory=Slots)
 
     def last_words(self) -> tuple[str, ...]:
         """Return the last lines that a server which this program started wrote to stderr, as they came."""

@@ -62,7 +62,7 @@ class Outputs:
 
         try:
             async with asyncio.timeout(LISTING_S):
-                found = await self._servers.request(key.server, ask, counted=False)
+                found = await self._servers.request(key.server, ask)
         except (McpError, EngineError, TimeoutError) as error:
             log.info("The tools of %s are not known: %s", inert_line(key.server), type(error).__name__)
             return None

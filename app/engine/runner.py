@@ -279,9 +279,9 @@ class Runner:
         self._not_before[key] = self._clock.elapsed() + pause
 
     def _recovered(self, server: str) -> None:
-        """A server answers again: nothing of it waits for the end of its pause."""
+        """A server answers again: nothing that failed there waits for the end of its pause."""
         for key, watch in self._watches.items():
-            if key.server == server:
+            if key.server == server and watch.is_failing:
                 watch.wake()
         self.listening.reconsider(server)
         for key in [key for key in self._not_before if key.server == server]:

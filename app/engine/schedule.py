@@ -25,6 +25,8 @@ SAFETY_TIMES: Final = 10
 SAFETY_LEAST_MS: Final = 60_000
 """A task that a stream tells of is still looked at, this many times more seldom and within these bounds: an
 open stream may be one that tells nothing any more."""
+GRACE_S: Final = 5.0
+"""What a look found before the stream told of it may still be on its way; after this long it is not."""
 REFUSED_MS: Final = 600_000
 """A server that does not take subscriptions is asked again after this long."""
 LIVED_WELL_S: Final = 60.0

@@ -36,6 +36,8 @@ from storage.async_store import AsyncStore
 from storage.records import QuestionRecord, ServerRecord, TaskKey
 
 LIMITS: Final = Limits(connections=64)
+ANSWERED_S: Final = 60.0
+"""A server that answered within this time is well, whatever becomes of a single request."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -68,6 +70,8 @@ class Servers:
         self._clock = clock
         self._open: dict[str, Opened] = {}
         self._health: dict[str, ServerRecord] = dict(known)
+        self._answered: dict[str, float] = {}
+        """When a server last gave a whole reply, by the clock that goes on."""
         self._limits = limits
         self._stderr = stderr
         self._has_others = has_others
@@ -95,28 +99,30 @@ class Servers:
         """Raise `EngineError` unless *name* is a server that can be connected to as far as the file says."""
         await self._usable(name)
 
-    async def request(
-        self, name: str, ask: Callable[[McpClient], Awaitable[T]], *, counted: bool = True
-    ) -> T:
-        """Ask a server something; raises `McpError`, or `EngineError` for a server that is not configured.
+    async def request(self, name: str, ask: Callable[[McpClient], Awaitable[T]]) -> T:
+        """Ask a server something; raises `McpError`, or `EngineError` for a server that is not configured."""
+        opened = await self._usable(name)
+        try:
+            reply = await ask(opened.client)
+        except McpError as error:
+            await self._note(name, error)
+            raise
+        await self._note(name, None)
+        return reply
 
-        *counted* requests wait for one of the server's slots.
+    @asynccontextmanager
+    async def slot(self, name: str) -> AsyncGenerator[None, None]:
+        """Wait for a place among the looks that are under way at a server; raises `EngineError`.
+
+        Answers and cancellations need none: however many looks hang, they go out.
         """
         opened = await self._usable(name)
-        async with AsyncExitStack() as stack:
-            if counted:
-                await stack.enter_async_context(opened.slots)
-            try:
-                reply = await ask(opened.client)
-            except McpError as error:
-                await self._note(name, error)
-                raise
-            await self._note(name, None)
-            return reply
+        async with opened.slots.taken():
+            yield
 
     @asynccontextmanager
     async def listen(self, name: str, task_ids: Collection[str]) -> AsyncGenerator[Subscription, None]:
-        """Open a subscription to tasks, without one of the server's slots: it stays open for long.
+        """Open a subscription to tasks.
 
         Entering raises what `request` raises. Where only the subscription fails, nothing is noted: a server
         that has none, or drops them, may be well in all the rest.
@@ -225,6 +231,11 @@ class Servers:
     async def _note(self, name: str, error: McpError | None) -> None:
         """Record how the server is, where that changed."""
         old = self._record(name)
+        now = self._clock.elapsed()
+        if error is None or isinstance(error, ServerError):
+            self._answered[name] = now
+        elif _is_of_one_request(error) and now - self._answered.get(name, float("-inf")) < ANSWERED_S:
+            return  # among good replies this is the task's trouble, and not the server's
         match error:
             case InvalidRequest():
                 return
@@ -251,6 +262,13 @@ class Servers:
         self._health[record.name] = record
         await self._store.set_server(record)
         self._feed.add(server=record.name)
+
+
+def _is_of_one_request(error: McpError) -> bool:
+    """Say whether other requests to the server may do better: it was reached."""
+    if isinstance(error, TransportError):
+        return error.may_have_reached or error.status is not None
+    return isinstance(error, AuthRequired)
 
 
 async def first_look(servers: Servers, key: TaskKey) -> DetailedTask:

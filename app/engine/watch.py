@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from app.engine import reconcile, schedule
 from app.engine.clock import Clock
@@ -24,10 +24,23 @@ AFTER_STORAGE_S: Final = 5.0
 log = logging.getLogger(__name__)
 
 
+class Teller(Protocol):
+    """A stream that should tell of a task."""
+
+    @property
+    def has_told(self) -> bool:
+        """Say whether it has told anything yet: one that has not is acknowledged, and no more."""
+
+    def distrust(self) -> None:
+        """Count on it no more: something happened that it did not tell of."""
+
+
 class Watch:
     """Looks at one task for as long as there is something to see.
 
-    While a stream tells of the task, what it tells is taken in between two looks, and the looks become few.
+    While a stream tells of the task, what it tells is taken in between two looks, and the looks become few:
+    once it has told anything at all, for an acknowledgement alone is no promise kept. A stream that did not
+    tell what a look then found is given up.
     """
 
     def __init__(
@@ -54,7 +67,9 @@ class Watch:
         """The newest snapshot that a stream brought and that is not taken in yet, and when it came."""
         self._may_take_at = float("-inf")
         """What is told is stored no more often than a task is looked at, however often it is told."""
-        self._has_stream = False
+        self._stream: Teller | None = None
+        self._untold_until: float | None = None
+        """A look found what the stream should have told, and has until then to tell."""
         self._is_followed = False
         """The task was seen since its stream opened, so that the stream can't have missed anything."""
         self._newest: int | None = None
@@ -75,13 +90,21 @@ class Watch:
         self._quick = 0
         self.wake()
 
-    def follow(self) -> None:
-        """A stream that is acknowledged tells of the task from now on."""
-        self._has_stream = True
+    @property
+    def is_failing(self) -> bool:
+        """Say whether the last look did not succeed."""
+        return self._failures > 0
+
+    def follow(self, stream: Teller) -> None:
+        """*stream*, which is acknowledged, tells of the task from now on."""
+        self._stream = stream
+        self._untold_until = None
 
     def fall_back(self) -> None:
         """No stream tells of the task any more: look within one interval, and go on at its pace."""
-        self._has_stream = self._is_followed = False
+        self._stream = None
+        self._is_followed = False
+        self._untold_until = None
         self._has_fallen_back = True
         self._woken.set()
 
@@ -106,19 +129,25 @@ class Watch:
         while True:
             self._is_asked = self._is_stale = self._has_fallen_back = False
             self._told = None  # the look shows what is newer
-            has_stream = self._has_stream
+            stream, before = self._stream, self._reader.task(self.key)
             look = await self._observer.look(self.key)
             stored = self._reader.task(self.key)
             if stored is None or look.kind == "gone":
                 return
             if look.seen is not None:
-                self._is_followed = has_stream and self._has_stream
+                is_same = stream is not None and stream is self._stream
+                if is_same and self._is_followed and _differ(before, stored):
+                    self._untold_until = self._clock.elapsed() + schedule.GRACE_S
+                self._is_followed = is_same
                 self._newest = look.seen.last_updated_at
                 if _owes_cancel(stored.state) and await self._cancel(self.key) is None:
                     self._quick = 0
             pause = self._pause(look, stored.state)
             if pause is None or await self._rest(pause):
                 return
+            late = self._untold_until is not None and self._clock.elapsed() >= self._untold_until
+            if late and self._told is None and self._stream is not None:
+                self._stream.distrust()
 
     async def _rest(self, pause: float) -> bool:
         """Wait until the next look is due and take in what is told meanwhile; True: there is none to come."""
@@ -159,7 +188,8 @@ class Watch:
         if stored is None:
             self._is_stale = True  # or it was forgotten, which the look finds out, too
             return None
-        self._is_followed = self._has_stream
+        self._is_followed = self._stream is not None
+        self._untold_until = None
         self._newest = seen.last_updated_at
         self._failures = 0
         return stored.state
@@ -193,12 +223,27 @@ class Watch:
         return self._next(state.poll_interval_ms)
 
     def _next(self, poll_interval_ms: int | None) -> float:
-        if self._quick is None and self._is_followed:
-            return schedule.safety_look(poll_interval_ms, self._clock.chance())
+        if self._quick is None and self._is_followed and self._stream is not None:
+            if self._untold_until is not None:
+                return min(schedule.GRACE_S, schedule.next_look(poll_interval_ms, self._clock.chance()))
+            if self._stream.has_told:
+                return schedule.safety_look(poll_interval_ms, self._clock.chance())
         pause = schedule.next_look(poll_interval_ms, self._clock.chance(), quick=self._quick)
         if self._quick is not None:
             self._quick = self._quick + 1 if self._quick + 1 < len(schedule.QUICK_MS) else None
         return pause
+
+
+def _differ(before: TaskRecord | None, after: TaskRecord) -> bool:
+    """Say whether a look showed something that a stream would have told."""
+    if before is None:
+        return False
+    was, now = before.state, after.state
+    return (was.status, was.status_message, was.result_json) != (
+        now.status,
+        now.status_message,
+        now.result_json,
+    )
 
 
 def _owes_cancel(state: TaskState) -> bool:

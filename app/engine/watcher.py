@@ -67,8 +67,12 @@ class Observer:
 
     async def look(self, key: TaskKey) -> Look:
         """Ask for the task once and store what changed; raises `StorageError` only."""
-        async with self.lock(key):
-            return await self.look_locked(key)
+        try:
+            # First the place, then the lock: an answer to the task must not wait for a place with it.
+            async with self._servers.slot(key.server), self.lock(key):
+                return await self.look_locked(key)
+        except EngineError as error:
+            return await self._failed(key, error)
 
     async def look_locked(self, key: TaskKey) -> Look:
         """As `look`, for those who hold the task's lock."""
