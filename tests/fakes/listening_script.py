@@ -52,6 +52,8 @@ class ListeningScript(TaskScript):
     """`TaskScript` with ``subscriptions/listen``: each stream tells what `tell` is told to tell."""
 
     accepts: Callable[[str], bool] = lambda task_id: True
+    greets: bool = True
+    """An acknowledgement is followed by a snapshot of each accepted task."""
     lines: list[Line] = field(default_factory=list)
     """The streams that are open, the oldest first."""
     log: list[str] = field(default_factory=list)
@@ -73,6 +75,8 @@ class ListeningScript(TaskScript):
         await self._change(f"open {named}", lambda: self.lines.append(line))
         try:
             await line.say(ack_with({"taskIds": list(line.accepted)} if line.accepted else {}))
+            known = [self.tasks[one] for one in line.accepted if one in self.tasks]
+            await line.say(*(told(one) for one in known if self.greets))
             await exchange.closed_by_client()
         finally:
             line.ended.set()

@@ -91,6 +91,9 @@ class Server:
         self.subscriptions[request_id] = task_ids
         acknowledged = {"taskIds": task_ids}
         self.tell(request_id, "notifications/subscriptions/acknowledged", notifications=acknowledged)
+        for task_id in task_ids:
+            if task_id in self.tasks:
+                self.tell(request_id, "notifications/tasks", **self.seen(task_id))
 
     def tell(self, subscription: str, method: str, **params: Any) -> None:
         params["_meta"] = {"io.modelcontextprotocol/subscriptionId": subscription}

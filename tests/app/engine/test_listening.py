@@ -148,9 +148,10 @@ async def test_what_changed_before_the_acknowledgement_is_seen_by_asking_once_mo
     inbox = await Inbox.open(tmp_path, {"ci": server.url}, faster=1)
     await inbox.engine.track("ci", "t1")
     before = server.tasks["t1"]
+    server.greets = False
     server.on("tasks/get", wait(go, result(before)))
     async with Running(inbox.engine):
-        await inbox.until(lambda: inbox.engine.observing("ci") == "subscribed")
+        await server.opened()
         server.on("tasks/get", server.get)
         server.show("t1", "completed", result={})  # and nobody is told
         go.set()
@@ -567,6 +568,39 @@ async def test_a_stream_that_says_nothing_is_not_believed(tmp_path: Path, server
         await inbox.until(lambda: inbox.task(KEY).section == "finished")
         assert len(server.of("tasks/get")) <= looks + 2
         assert time.monotonic() - began >= 20 / 200  # seldom: it would have been seen within a second
+    await inbox.close()
+
+
+@pytest.mark.rule("wire.listen-refused")
+async def test_an_acknowledgement_alone_is_no_reason_to_look_less(
+    watched: Inbox, server: ListeningScript
+) -> None:
+    """Some servers acknowledge and then say nothing for ever: until one has told anything, its tasks are
+    polled as before."""
+    server.greets = False
+    async with Running(watched.engine):
+        await server.opened()
+        looks = looks_at(server, "t1")
+        await looked_at(server, "t1", looks + 5)
+        assert watched.engine.observing("ci") == "polling"
+        await server.tell("t1", statusMessage="at last")
+        await watched.until(lambda: watched.engine.observing("ci") == "subscribed")
+
+
+async def test_a_stream_that_does_not_tell_what_a_look_finds_is_given_up(
+    tmp_path: Path, server: ListeningScript
+) -> None:
+    server.show("t1")
+    inbox = await Inbox.open(tmp_path, {"ci": server.url}, faster=200)
+    await inbox.engine.track("ci", "t1")
+    async with Running(inbox.engine):
+        await subscribed(inbox, server)
+        server.show("t1", statusMessage="untold")  # the next look finds it, and no notification comes
+        await inbox.until(lambda: inbox.engine.observing("ci") == "polling")
+        await server.until(lambda: not server.lines)
+        looks = looks_at(server, "t1")
+        await looked_at(server, "t1", looks + 3)
+        assert len(server.of("subscriptions/listen")) == 1
     await inbox.close()
 
 

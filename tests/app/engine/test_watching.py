@@ -15,7 +15,8 @@ from fakes.task_script import APPROVE, TaskScript, handle, task
 from app.config import ServersFile
 from app.engine import reconcile as rules
 from app.engine.commands import Changes, EngineError
-from app.engine.opening import IN_FLIGHT
+from app.engine.servers import LIMITS
+from app.engine.slots import IN_FLIGHT
 from storage.records import NewTask, TaskKey, TaskState
 
 KEY = TaskKey("ci", "t1")
@@ -481,3 +482,59 @@ async def test_drafts_are_kept_while_the_question_is_open(watched: Inbox, server
     await watched.engine.answer(KEY, [watched.accept(KEY)])
     await watched.engine.save_draft(number, "late")
     assert watched.question(KEY).draft_json is None
+
+
+async def test_one_task_that_always_fails_makes_no_other_be_looked_at_sooner(
+    inbox: Inbox, server: TaskScript
+) -> None:
+    """Its server answers for all the others, and so is well."""
+    good = [f"good{number}" for number in range(8)]
+    for name in (*good, "bad"):
+        server.show(name, pollIntervalMs=20_000)
+        await inbox.engine.track("ci", name)
+    usual = server.get
+
+    async def get(exchange: Exchange) -> None:
+        is_bad = exchange.request.params["taskId"] == "bad"
+        await (http_reply(500)(exchange) if is_bad else usual(exchange))
+
+    server.on("tasks/get", get)
+    before = len(server.of("tasks/get"))
+    async with Running(inbox.engine):
+        while sum(r.params["taskId"] == "bad" for r in server.of("tasks/get")[before:]) < 5:
+            await server.wait_for(len(server.of("tasks/get")) + 1, "tasks/get")
+    asked = [request.params["taskId"] for request in server.of("tasks/get")[before:]]
+    assert max(asked.count(name) for name in good) <= 4  # the bad one backs off: 1, 2, 4, 8, 16 s and more
+    assert "HTTP 500" in (inbox.task(TaskKey("ci", "bad")).state.problem or "")
+    assert next(iter(inbox.reader.servers())).state == "ok"
+
+
+async def test_looks_that_hang_hold_up_neither_other_looks_for_long_nor_a_cancellation(
+    tmp_path: Path, server: TaskScript
+) -> None:
+    inbox = await Inbox.open(tmp_path, {"ci": server.url}, limits=LIMITS)
+    good = TaskKey("ci", "good")
+    server.show("good")
+    await inbox.engine.track("ci", "good")
+    hung = [f"hung{number}" for number in range(20)]
+    for name in hung:
+        server.show(name)
+        await inbox.engine.track("ci", name)
+    usual, never = server.get, asyncio.Event()
+
+    async def get(exchange: Exchange) -> None:
+        if exchange.request.params["taskId"] != "good":
+            await never.wait()
+        await usual(exchange)
+
+    server.on("tasks/get", get)
+    before = len(server.of("tasks/get"))
+    async with Running(inbox.engine):
+        await server.wait_for(before + 16, "tasks/get")
+        async with asyncio.timeout(4):
+            await inbox.engine.cancel(good)
+        server.show("good", "cancelled")
+        async with asyncio.timeout(12):
+            await inbox.until(lambda: inbox.task(good).section == "finished")
+    never.set()
+    await inbox.close()
