@@ -16,7 +16,7 @@ from mcp_client.http import HttpTransport
 from mcp_client.jsonrpc import JSONObject, JSONValue
 from mcp_client.limits import Limits
 from mcp_client.listing import Listing
-from mcp_client.sending import OnProgress, Sender
+from mcp_client.sending import OnProgress, Sender, check_versions
 from mcp_client.stdio import StdioTransport
 from mcp_client.subscription import Subscription, listening
 from mcp_client.tool_headers import mirrored_headers
@@ -113,14 +113,20 @@ class McpClient:
         client_info: Implementation = DEFAULT_CLIENT_INFO,
         capabilities: ClientCapabilities | None = None,
         limits: Limits | None = None,
+        check_output: CheckOutput | None = None,
     ) -> Self:
         """Return a client for the server that *command* starts; it is started with the first request.
 
         For a working folder, or to hear what it writes to stderr, give a `StdioTransport` of your own.
         """
         bounds = limits or Limits()
-        transport = StdioTransport(command, args, env=env, limits=bounds)
-        return cls(transport, client_info=client_info, capabilities=capabilities, limits=bounds)
+        return cls(
+            StdioTransport(command, args, env=env, limits=bounds),
+            client_info=client_info,
+            capabilities=capabilities,
+            limits=bounds,
+            check_output=check_output,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -217,7 +223,8 @@ class McpClient:
         """Ask the server what it is (server/discover); its word is used again for as long as it said, unless
         *fresh*."""
         await self._sender.ready()  # which may just have asked
-        return reading.read_discovery(await self._listing.page("server/discover", {}, fresh=fresh))
+        found = await self._listing.page("server/discover", {}, fresh=fresh)
+        return check_versions(reading.read_discovery(found))
 
     async def list_tools(self, *, fresh: bool = False) -> ToolList:
         """Return all tools, from all pages; those that can't be used are left out and named in ``warnings``,
@@ -292,8 +299,10 @@ class McpClient:
         ``check_output``). For the result of a task, `read_tool_result` makes it one of a tool.
         """
         known = self._tools.get(tool)
-        if known is None or known.output_schema is None or result.is_error or self._check_output is None:
+        if known is None or result.is_error or self._check_output is None:
             return ()
+        if known.output_schema is None:
+            return (reading.NO_SCHEMA,) if reading.NO_SCHEMA in known.faults else ()
         if not result.has_structured_content:
             return ("The tool has an output schema, but its result holds no structured content.",)
         return await self._check_output(known.output_schema, result.structured_content)

@@ -28,6 +28,7 @@ VALUES_MOST: Final = 250_000
 """Values in one reply: reading more would hold up everything else for longer than a person would bear."""
 
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_NO_NUMBER: Final = re.compile(rb"-?(?:NaN|Infinity)")
 _QUOTED: Final = 120
 """Characters of a peer's own words that an error message repeats."""
 
@@ -95,7 +96,7 @@ def decode(body: bytes, *, depth: int) -> JSONValue:
     except RecursionError:
         raise ProtocolError("The reply is nested too deeply.") from None
     except (ValueError, ArithmeticError) as error:
-        raise ProtocolError(f"The reply is not valid JSON: {_reason(error)}") from None
+        raise ProtocolError(f"The reply is not valid JSON: {_reason(error, body)}") from None
     nested = body.count(b"[") + body.count(b"{") > depth
     if nested or _SURROGATE.search(body):
         _inspect(value, depth)
@@ -116,9 +117,13 @@ def _separators(text: bytes) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, body: bytes) -> str:
     if isinstance(error, ArithmeticError):
         return "a number is out of range"
+    if not isinstance(error, simplejson.JSONDecodeError):
+        return "a number has too many digits"
+    if _NO_NUMBER.match(body, len(error.doc[: error.pos].encode())):
+        return f"NaN and Infinity are no numbers there (character {error.pos})"
     return str(error)[:_QUOTED]
 
 

@@ -39,6 +39,8 @@ from mcp_client.types import (
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST: Final = 2**53 - 1
 """The largest whole number that every JSON implementation holds exactly; also fits every database."""
+NO_SCHEMA: Final = "The tool's output schema is no object."
+
 _STATUSES: Final = get_args(TaskStatus)
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 _RESULT_TYPES: Final = ("complete", "input_required", "task")
@@ -208,6 +210,8 @@ def read_tool(raw: Any) -> Tool | str:
         "annotations": annotations if isinstance(annotations, dict) else {},
         "mirrored": mirrored,
     }
+    if output is not None and fields["output_schema"] is None:
+        faults.append(NO_SCHEMA)
     return _build(Tool, fields, raw, faults)
 
 

@@ -230,6 +230,21 @@ class Sender:
         return LegacyServer(version if known else None)
 
 
+def check_versions(found: DiscoverResult) -> DiscoverResult:
+    """Return what a server says of itself, with a fault where it names no version that is spoken here.
+
+    Raises `LegacyServer` where it supports older ones only.
+    """
+    if _common(found.supported_versions) is not None:
+        return found
+    legacy = _behind(found.supported_versions)
+    if legacy is not None:
+        raise legacy
+    named = ", ".join(found.supported_versions[:5]) or "no version"
+    fault = f"It supports {named}, and not {PROTOCOL_VERSION}, which is spoken here."
+    return found.model_copy(update={"faults": (*found.faults, fault)})
+
+
 def _common(supported: tuple[str, ...]) -> str | None:
     return next((version for version in VERSIONS if version in supported), None)
 

@@ -323,6 +323,8 @@ async def _opened(
             if reader.done():
                 await reader  # raises
             said = f"The server did not acknowledge the subscription within {seconds:g} s."
+            if found.faults:
+                said += f" {found.faults[0]}"
             raise TransportError(said, may_have_reached=True)
     except BaseException:
         await _stopped(reader)

@@ -205,7 +205,7 @@ def finish_outcome(
     reason = inert_line(outcome.message) if outcome.message else ""
     if outcome.kind == "failed":
         reason = reason or readable_json(outcome.error_json or "")
-        words(f"Error: server {inert_line(key.server)} refused: {reason}")
+        words(f"Error: server {inert_line(key.server)} answered with an error. {reason}")
     else:
         words(f"Error: whether {name} began is not known; it is not repeated by itself. {reason}".rstrip())
         if task is not None and (advice := lost_call_words(task)) is not None:

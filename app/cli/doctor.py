@@ -156,7 +156,7 @@ def _servers(
         if not stderr and entry.command is not None:
             stderr = last_kept(parts.paths.stderr, name)
         ails = reply is None and record is not None and record.state not in ("ok", "unknown")
-        if ails and record is not None and record.message and record.message not in "".join(problems):
+        if ails and record is not None and record.message:
             problems.append(f"Server {name}: {record.message}")
         found.append(
             {

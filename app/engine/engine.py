@@ -321,7 +321,9 @@ class InboxEngine:
     async def test_server(self, server: str) -> ServerReport:
         """Contact a server and say what it is."""
         try:
-            found = await self._ask(server, lambda client: client.discover(), "asking what it is")
+            found = await self._ask(
+                server, lambda client: client.discover(fresh=True), "asking what it is", is_test=True
+            )
             await self._servers.learned(server, to_json(found.raw))
             listing = await self.tools(server) if found.has_tools else ToolListing(())
         except EngineError as error:
@@ -335,11 +337,18 @@ class InboxEngine:
         except ConfigError as error:
             raise EngineError("invalid", str(error)) from None
 
-    async def _ask(self, server: str, ask: Callable[[McpClient], Coroutine[Any, Any, T]], doing: str) -> T:
+    async def _ask(
+        self,
+        server: str,
+        ask: Callable[[McpClient], Coroutine[Any, Any, T]],
+        doing: str,
+        *,
+        is_test: bool = False,
+    ) -> T:
         try:
             return await self._servers.request(server, ask)
         except McpError as error:
-            raise engine_error(server, error, doing=doing) from None
+            raise engine_error(server, error, doing=doing, is_test=is_test) from None
 
     # Changes
 

@@ -29,13 +29,12 @@ log = logging.getLogger(__name__)
 
 
 class Outputs:
-    """Judges the results that are in the store; lists a server's tools for it where nobody has yet."""
+    """Judges the results that are in the store by their server's tools as they are listed now."""
 
     def __init__(self, reader: StoreReader, servers: Servers, observer: Observer) -> None:
         self._reader = reader
         self._servers = servers
         self._observer = observer
-        self._listed: set[str] = set()
 
     async def judge(self, key: TaskKey) -> str | None:
         """Store what is wrong with the result of a task or call, and return it; ``None``: nothing, or nobody
@@ -55,9 +54,8 @@ class Outputs:
         result = read_tool_result(simplejson.loads(task.state.result_json, use_decimal=True))
 
         async def ask(client: McpClient) -> tuple[str, ...]:
-            if not client.knows(tool) and result.has_structured_content and key.server not in self._listed:
-                self._listed.add(key.server)
-                await client.list_tools()
+            if result.has_structured_content or client.knows(tool):
+                await client.list_tools()  # as they are now, by the cache where that is still fresh
             return await client.output_faults(tool, result)
 
         try:

@@ -10,6 +10,7 @@ from app.text import inert_line
 from mcp_client import (
     PROTOCOL_VERSION,
     AuthRequired,
+    ClientCapabilities,
     InvalidRequest,
     LegacyServer,
     McpError,
@@ -62,8 +63,15 @@ def describe(error: McpError) -> str:
 def _meaning(error: ServerError) -> str:
     """Return what a refusal means beyond the server's own words, as a sentence that follows them."""
     wanted = error.required_capabilities
+    if wanted is not None and _is_always_declared(wanted):
+        named = _names(wanted)
+        return (
+            f". The server misses {named}, which every request of ours declares: the fault is the server's."
+        )
     if wanted is not None:
         return f". The server wants a client that offers {_names(wanted)}; this installation does not."
+    if error.supported is not None and PROTOCOL_VERSION in error.supported:
+        return f". The server supports {PROTOCOL_VERSION} by its own words: the fault is the server's."
     if error.supported is not None:
         versions = (
             ", ".join(inert_line(version, 20) for version in error.supported[:5]) or "none that it names"
@@ -72,6 +80,15 @@ def _meaning(error: ServerError) -> str:
     if error.is_legacy:
         return ". The server seems to speak an older revision of MCP."
     return ""
+
+
+def _is_always_declared(wanted: Mapping[str, Any]) -> bool:
+    """Say whether every client of ours declares all of *wanted*."""
+    declared = ClientCapabilities().to_wire()
+    return bool(wanted) and all(
+        name in declared and isinstance(inner, dict) and inner.keys() <= declared[name].keys()
+        for name, inner in wanted.items()
+    )
 
 
 def _names(capabilities: Mapping[str, Any]) -> str:
@@ -86,11 +103,11 @@ def _names(capabilities: Mapping[str, Any]) -> str:
     return ", ".join(inert_line(one, 60) for one in found) or "more than it says"
 
 
-def engine_error(server: str, error: McpError, *, doing: str) -> EngineError:
+def engine_error(server: str, error: McpError, *, doing: str, is_test: bool = False) -> EngineError:
     """Return *error* as a command reports it: server, what was being done, what happened, what to do next."""
     kind = failure_of(error)
     next_step = {
-        "unreachable": f" `taskinbox servers test {server}` checks it.",
+        "unreachable": "" if is_test else f" `taskinbox servers test {server}` checks it.",
         "sign-in": " Put a valid token into its headers in the servers file.",
         "faulty": " The fault is the server's; its log may say more.",
     }.get(kind, "")

@@ -360,3 +360,22 @@ async def test_a_process_that_ends_while_it_is_asked_is_a_failure_of_the_transpo
     peers = Processes({"server/discover": TransportError("It exited.", may_have_reached=True)})
     with pytest.raises(TransportError, match="It exited"):
         await McpClient(peers).get_task("t")
+
+
+@pytest.mark.parametrize(("named", "said"), [([], "no version"), (["2027-01-01"], "2027-01-01")])
+async def test_a_discovery_without_a_version_in_common_is_returned_with_that_fault(
+    server: ScriptedServer, client: McpClient, named: list[str], said: str
+) -> None:
+    server.on("server/discover", result({**DISCOVERED, "supportedVersions": named}))
+    assert said in (await client.discover()).faults[0]
+    peers = Processes({"server/discover": {"result": {**DISCOVERED, "supportedVersions": named}}})
+    assert said in (await McpClient(peers).discover()).faults[0]
+
+
+async def test_a_discovery_of_older_versions_alone_is_that_of_a_legacy_server(
+    server: ScriptedServer, client: McpClient
+) -> None:
+    server.on("server/discover", result({**DISCOVERED, "supportedVersions": ["2025-06-18", "2025-11-25"]}))
+    with pytest.raises(LegacyServer) as legacy:
+        await client.discover()
+    assert legacy.value.version == "2025-11-25"

@@ -234,3 +234,18 @@ def test_more_values_than_could_be_read_in_useful_time_are_refused_unread(body: 
 )
 def test_a_long_text_is_one_value_whatever_is_in_it(text: bytes) -> None:
     assert list(decode(b'{"x":"' + text + b'"}', depth=64)) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"result": {"a": NaN}}', "NaN and Infinity are no numbers there (character 17)"),
+        ('{"ü": [-Infinity]}'.encode(), "NaN and Infinity are no numbers there"),
+        (b'{"a": ' + b"9" * 100_000 + b"}", "a number has too many digits"),
+        (b'{"a": nope}', "Expecting value"),
+    ],
+)
+def test_what_is_no_json_is_said_in_words_for_a_person(body: bytes, said: str) -> None:
+    with pytest.raises(ProtocolError) as refused:
+        decode(body, depth=64)
+    assert said in refused.value.message

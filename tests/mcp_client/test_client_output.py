@@ -47,7 +47,7 @@ async def test_a_structured_result_that_breaks_its_schema_is_returned_with_its_f
     assert found.structured_content == members.get("structuredContent")
 
 
-@pytest.mark.parametrize("members", [{}, {"outputSchema": "none"}])
+@pytest.mark.parametrize("members", [{}, {"outputSchema": None}])
 async def test_a_tool_without_an_output_schema_may_return_anything(
     server: ScriptedServer, members: dict[str, Any]
 ) -> None:

@@ -495,7 +495,11 @@ async def test_a_broken_tool_is_left_out_and_the_others_stay(
     assert len(found.warnings) == 6
     assert "listed twice" in found.warnings[-1]
     assert found.tools[0].title is None
-    assert found.tools[1].faults == ("title is not a string.", "description is not a string.")
+    assert found.tools[1].faults == (
+        "title is not a string.",
+        "description is not a string.",
+        "The tool's output schema is no object.",
+    )
     assert found.tools[1].raw == odd
 
 

@@ -76,14 +76,31 @@ async def test_a_call_whose_result_keeps_to_its_schema_or_has_nothing_structured
     assert (outcome.kind, outcome.message) == ("complete", None)
 
 
-async def test_a_server_that_does_not_list_its_tools_is_asked_once_and_its_results_pass(
+async def test_the_results_of_a_server_that_can_not_list_its_tools_pass(
     inbox: Inbox, server: TaskScript
 ) -> None:
     server.on("tools/list", error(-32603, "Broken"))
     server.on("tools/call", result({"content": [], "structuredContent": {"n": "x"}}))
     for _ in range(2):
         assert (await inbox.engine.call("ci", "count", "{}")).message is None
-    assert len(server.of("tools/list")) == 1
+    lists(server)
+    assert (await inbox.engine.call("ci", "count", "{}")).message == WRONG
+
+
+async def test_a_result_is_held_against_the_schema_that_its_tool_has_now(
+    inbox: Inbox, server: TaskScript
+) -> None:
+    lists(server)
+    server.on("tools/call", result({"content": [], "structuredContent": {"n": "x"}}))
+    assert (await inbox.engine.call("ci", "count", "{}")).message == WRONG
+    lists(server, {"type": "object", "properties": {"n": {"type": "string"}}})
+    assert (await inbox.engine.call("ci", "count", "{}")).message is None
+
+
+async def test_an_output_schema_that_is_none_is_said_to_be_so(inbox: Inbox, server: TaskScript) -> None:
+    lists(server, "anything")
+    server.on("tools/call", result({"content": [], "structuredContent": 1}))
+    assert (await inbox.engine.call("ci", "count", "{}")).message == "The tool's output schema is no object."
 
 
 async def test_a_task_whose_result_breaks_its_schema_says_so_and_keeps_the_result(

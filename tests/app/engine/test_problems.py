@@ -26,7 +26,7 @@ TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     [
         ({"sampling": {}}, "sampling"),
         ({"elicitation": {"url": {}}, "roots": {}}, "elicitation.url, roots"),
-        (TASKS, "io.modelcontextprotocol/tasks"),
+        ({"extensions": {"com.example/other": {}}}, "com.example/other"),
         ({}, "more than it says"),
         ({"extensions": []}, "more than it says"),
         ({"\x1b[31mred": None}, "␛[31mred"),
@@ -45,6 +45,17 @@ def test_a_refusal_that_names_no_capability_says_that(data: Any) -> None:
 
 
 @pytest.mark.rule("versioning.retried-with-a-common-version")
+@pytest.mark.parametrize("wanted", [TASKS, {"elicitation": {"form": {}}, **TASKS}, {"elicitation": {}}])
+def test_a_server_that_misses_what_every_request_declares_is_at_fault(wanted: Any) -> None:
+    said = describe(ServerError(-32021, "Missing", {"requiredCapabilities": wanted}))
+    assert said.endswith("which every request of ours declares: the fault is the server's.")
+
+
+def test_a_server_that_refuses_the_version_it_supports_is_at_fault() -> None:
+    said = describe(ServerError(-32022, "No", {"supported": ["2026-07-28"]}))
+    assert said.endswith("supports 2026-07-28 by its own words: the fault is the server's.")
+
+
 def test_a_refused_version_comes_with_those_that_would_do() -> None:
     said = describe(ServerError(-32022, "No", {"supported": ["2027-01-01", "2028-01-01"]}))
     assert said.endswith("The server supports 2027-01-01, 2028-01-01; this program speaks 2026-07-28.")
