@@ -71,9 +71,14 @@ def secrets_in(request_json: str, response_json: str) -> tuple[str, ...]:
 def draft_without_secrets(request_json: str, draft_json: str) -> str | None:
     """Return a draft (``{field: entry}``) without what was typed for secrets; ``None``: nothing is left."""
     secrets = _secrets(request_json)
-    draft = json.loads(draft_json)
-    if secrets is None or not isinstance(draft, dict):
+    if secrets is None:
         return draft_json
+    try:
+        draft = json.loads(draft_json)
+    except (ValueError, RecursionError):
+        draft = None
+    if not isinstance(draft, dict):  # nobody can say what is in it
+        return None if secrets.are_asked_for else draft_json
     kept = {name: entry for name, entry in draft.items() if not secrets.are_typed(name, entry)}
     if len(kept) == len(draft):
         return draft_json
@@ -92,6 +97,11 @@ class _Secrets:
     """The form's fields; none where its content is one JSON text."""
     named: frozenset[str]
     """The names that the schema, wherever in it, describes as those of secrets."""
+
+    @property
+    def are_asked_for(self) -> bool:
+        """Say whether the form seems to ask for any."""
+        return bool(self.named) or any(field.secret for field in self.fields.values())
 
     def taken_out(self, content: Any, found: list[Any], instead: str = NOT_KEPT) -> Any:
         """Return *content* with *instead* in place of its secrets, which are added to *found*."""
