@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -124,3 +125,24 @@ def test_an_address_is_agreed_to_and_drawn_for_a_phone_by_keys(tmp_path: Path, p
         terminal.wait_for("▀▀▀▀", "for your phone")
         terminal.wait_until(lambda _: proxy.passed["tasks/update"] == 1, "the answer to be sent")
         terminal.press_until("escape", lambda shown: "for your phone" not in shown)
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="there is no tmux here")
+def test_undo_preview_and_accept_are_keys_that_tmux_delivers(tmp_path: Path, proxy: Proxy) -> None:
+    env = environment(tmp_path, proxy.url)
+    task = call(env, "generate_report", '{"size": "small"}')
+    tmux = ["tmux", "-S", str(tmp_path / "socket"), "-f", os.devnull]
+    try:
+        with Terminal([*tmux, "new-session", TASKINBOX], env=env, columns=80, rows=24) as terminal:
+            terminal.wait_for("Needs you 1", "generate_report")
+            terminal.send("a")
+            terminal.wait_for("Approve the outline", "Accept ^S")
+            terminal.press_until("space", lambda shown: "(•) Yes" in shown)
+            terminal.press_until("ctrl+z", lambda shown: "(•) Yes" not in shown)
+            terminal.press_until("ctrl+y", lambda shown: "(•) Yes" in shown)
+            terminal.press_until("ctrl+o", lambda shown: "Hide JSON" in shown)
+            terminal.wait_for('"approved": true')
+            terminal.press_until("ctrl+s", lambda shown: "Accept ^S" not in shown)
+            terminal.wait_until(lambda _: proxy.passed["tasks/update"] == 1, f"the answer to {task}")
+    finally:
+        subprocess.run([*tmux, "kill-server"], capture_output=True, check=False)
