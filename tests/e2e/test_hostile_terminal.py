@@ -335,6 +335,19 @@ LOOKED_AT: Final = {
 
 
 @SIZES
+def test_a_sampling_request_is_looked_at_where_it_was_turned_on(
+    scene: Scene, columns: int, rows: int
+) -> None:
+    scene.program.run("servers", "allow", "hostile", "--sampling")
+    walk = Walk(scene, columns, rows)
+    walk.open("needs-you", "t-other-")
+    walk.sight("sampling.key", "sampling.prompt", "sampling.hint")
+    walk.shows("Refuse")
+    walk.end()
+    assert scene.server.sent("tasks/update") == []
+
+
+@SIZES
 def test_tools_servers_dialogs_and_notices_are_looked_at(scene: Scene, columns: int, rows: int) -> None:
     walk = Walk(scene, columns, rows)
     calls = len(scene.server.sent("tools/call"))

@@ -166,7 +166,14 @@ SAMPLING: Final[Json] = {
     "method": "sampling/createMessage",
     "params": {
         "systemPrompt": bad("sampling.prompt"),
-        "messages": [{"role": "user", "content": {"type": "text", "text": bad("sampling.text")}}],
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": bad("sampling.text")}},
+            {"role": bad("sampling.role"), "content": {"type": "image", "data": "", "mimeType": "x"}},
+            {"role": "user", "content": {"type": "image", "data": "", "mimeType": bad("sampling.mime")}},
+        ],
+        "maxTokens": 100,
+        "modelPreferences": {"hints": [{"name": bad("sampling.hint")}]},
+        "stopSequences": [bad("sampling.stop")],
     },
 }
 RESULT: Final[Json] = {
