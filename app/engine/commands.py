@@ -21,6 +21,10 @@ Failure = Literal[
 is no longer open."""
 
 
+TOO_OLD: Final = "Too old: "
+"""How the words for a server of an older revision begin."""
+
+
 class EngineError(Exception):
     """A command could not be carried out; the message says what happened, to which server, and what to do
     next."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.engine.commands import EngineError, Failure
+from app.engine.commands import TOO_OLD, EngineError, Failure
 from app.text import inert_line
 from mcp_client import (
     PROTOCOL_VERSION,
@@ -51,7 +51,7 @@ def describe(error: McpError) -> str:
         case AuthRequired():
             return f"Sign-in needed: {said}"
         case LegacyServer():
-            return f"Too old: {said} It needs an update to a release that speaks {PROTOCOL_VERSION}."
+            return f"{TOO_OLD}{said} It needs an update to a release that speaks {PROTOCOL_VERSION}."
         case ServerError():
             return f"Refused: {said} ({error.code}){_meaning(error)}"
         case ProtocolError(field=str(field)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from app.engine.commands import TOO_OLD
 from app.text import duration, inert_line, plural
 from storage.records import Section, ServerRecord, TaskRow
 
@@ -179,6 +180,8 @@ def server_health(record: ServerRecord | None, now: int, observing: str = "") ->
     age = duration(now - record.since)
     if record.state == "sign-in":
         return Status("○", "sign-in needed", "ask")
+    if record.state == "faulty" and (record.message or "").startswith(TOO_OLD):
+        return Status("○", "too old", "quiet")
     if record.state == "faulty":
         return Status("◍", f"faulty {age}", "bad")
     return Status("○", f"unreachable {age}", "bad")
