@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from app.config import ConfigError, ServersFile
 from app.engine import call_writes
@@ -37,6 +37,7 @@ from app.engine.runner import Runner
 from app.engine.servers import LIMITS, Servers, first_look
 from app.engine.sight import observed, report, with_words
 from app.engine.watcher import Look, Observer
+from app.engine.work import Work
 from app.text import inert_line
 from mcp_client import Limits, McpClient, McpError, ServerError
 from storage.async_store import AsyncStore
@@ -44,9 +45,6 @@ from storage.errors import UnknownTask
 from storage.presence import Presence
 from storage.reader import StoreReader
 from storage.records import NewTask, QuestionRecord, TaskKey, TaskRecord, TaskState
-
-CLOSING_S: Final = 2.0
-"""How long `aclose` lets a delivery that is under way finish."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -102,7 +100,7 @@ class InboxEngine:
             hurry=self._runner.hurry,
         )
         self._refusing = Refusing(reader, self._observer, by=by)
-        self._work: set[asyncio.Task[Any]] = set()
+        self._work = Work()
 
     @classmethod
     async def open(
@@ -151,11 +149,7 @@ class InboxEngine:
 
     async def aclose(self) -> None:
         """End all work and close the store; what is saved is saved."""
-        if self._work:
-            await asyncio.wait(self._work, timeout=CLOSING_S)
-        for task in self._work:
-            task.cancel()
-        await asyncio.gather(*self._work, return_exceptions=True)
+        await self._work.end()
         await self._runner.stop()
         await self._calls.stop()
         self._feed.close()
@@ -180,12 +174,12 @@ class InboxEngine:
     ) -> CallOutcome:
         """Call a tool: durable before it is sent, never repeated by itself."""
         json_object(arguments_json, "The arguments")
-        return await self._own(self._calls.start(server, tool, arguments_json, on_progress))
+        return await self._work.do(self._calls.start(server, tool, arguments_json, on_progress))
 
     async def call_again(self, call: TaskKey) -> CallOutcome:
         """Repeat a call whose outcome is unknown, because a person decided to."""
         self._task(call)
-        return await self._own(self._calls.again(call))
+        return await self._work.do(self._calls.again(call))
 
     async def track(self, server: str, task_id: str, *, handle_json: str | None = None) -> TaskKey:
         """Keep a task made elsewhere; its server is asked for it once."""
@@ -210,7 +204,7 @@ class InboxEngine:
         if record.state.tracking == "ended":
             raise EngineError("closed", f"{record.key.id} is over already: {record.state.status}.")
         try:
-            error = await self._own(self._outbox.cancel(record.key, requested_at=self._clock.now()))
+            error = await self._work.do(self._outbox.cancel(record.key, requested_at=self._clock.now()))
         except UnknownTask:
             raise unknown_task(task) from None
         if error is None:
@@ -234,7 +228,7 @@ class InboxEngine:
         record = self._task(task)
         if record.kind == "call":
             return
-        look: Look = await self._own(self._observer.look(record.key))
+        look: Look = await self._work.do(self._observer.look(record.key))
         match look.error:
             case EngineError() as error if look.kind == "failed":
                 raise error
@@ -253,12 +247,12 @@ class InboxEngine:
         self._task(task)
         holder, questions = await self._answering.save(answers, self._servers.abilities(task.server))
         self._feed.add(holder)
-        return await self._own(self._answering.deliver(holder, questions))
+        return await self._work.do(self._answering.deliver(holder, questions))
 
     async def send_again(self, question_id: int) -> Delivery:
         """Send the same answer once more: for a server that lost one it had acknowledged."""
         holder = await self._answering.save_again(question_id)
-        return await self._own(self._answering.deliver(holder, [question_id]))
+        return await self._work.do(self._answering.deliver(holder, [question_id]))
 
     async def refuse(self, question: QuestionRecord) -> str:
         """Record that *question*, of a kind that has no "no" on the wire, is not answered; returns words."""
@@ -272,7 +266,7 @@ class InboxEngine:
 
     async def draft_reply(self, question: QuestionRecord) -> str:
         """Let the server's configured command draft a reply to a sampling question; returns its text."""
-        return await self._own(self._servers.draft(question))
+        return await self._work.do(self._servers.draft(question))
 
     async def save_draft(self, question_id: int, draft_json: str | None) -> None:
         """Keep what has been typed so far (``None``: nothing)."""
@@ -387,23 +381,4 @@ class InboxEngine:
         self._runner.nudge()
 
     def _completed(self, key: TaskKey) -> None:
-        self._begin(self._outputs.judge(key))
-
-    async def _own(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do *work* to its end even when whoever asked for it goes away, such as a screen that is closed."""
-        return await asyncio.shield(self._begin(work))
-
-    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work)
-        self._work.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._work.discard(task)
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        if isinstance(error, EngineError):  # its message may repeat what a server said of an answer
-            log.info("A command did not succeed: %s", error.failure)
-        else:
-            log.error("A command failed", exc_info=error)
+        self._work.begin(self._outputs.judge(key))
