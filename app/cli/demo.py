@@ -68,7 +68,9 @@ def demo_server(
 
     if until_stdin_closes:
         threading.Thread(target=_end_with_stdin, daemon=True, name="stdin").start()
-    folder = data if data is not None else parts.paths.demo
+    # Each set of tools has its own: one would fail the tasks of the other as those of tools it has not.
+    usual = parts.paths.demo if tools == "demo" else parts.paths.demo / tools
+    folder = data if data is not None else usual
     private_folder(folder)
     try:
         if tokens is not None and (warning := exposure(tokens)) is not None:

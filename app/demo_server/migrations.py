@@ -118,8 +118,10 @@ _MIGRATIONS: Final = (_FIRST, _SECOND)
 
 SCHEMA_VERSION: Final = len(_MIGRATIONS)
 
-BUSY_SECONDS: Final = 5.0
-"""How long a transaction waits for one of another process."""
+BUSY_SECONDS: Final = 1.0
+"""How long a transaction waits for one of another process; everything else here waits with it."""
+OPENING_SECONDS: Final = 5.0
+"""How long opening the file waits, when nothing else does."""
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -131,7 +133,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     """
     db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
     db.row_factory = sqlite3.Row
-    until = time.monotonic() + BUSY_SECONDS
+    until = time.monotonic() + OPENING_SECONDS
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Final
 
 from app.demo_server.errors import TOO_MANY, RpcError
@@ -24,7 +25,8 @@ class PollLimit:
         self._least_ms = round(poll_ms * TOLERANCE)
         self._poll_ms = poll_ms
         self._now_ms = now_ms
-        self._looks: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._looks: OrderedDict[bytes, int] = OrderedDict()
+        """By a digest: an id may be of any length."""
 
     def check(self, owner: str, task_id: str) -> None:
         """Count a look at a task, whether it exists or not.
@@ -33,7 +35,7 @@ class PollLimit:
             RpcError: 429, with the time to wait, for one that comes too soon. It is not counted, so that a
                 client that asks too often still gets an answer once every interval.
         """
-        key, now = (owner, task_id), self._now_ms()
+        key, now = sha256(f"{owner}\0{task_id}".encode()).digest(), self._now_ms()
         last = self._looks.get(key)
         if last is not None and last <= now < last + self._least_ms:
             wait_ms = last + self._poll_ms - now

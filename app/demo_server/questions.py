@@ -7,15 +7,22 @@ against the very schema that was asked.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
 
 _FORMATS: Final = FormatChecker(formats=())
+
+VALUES_MOST: Final = 5_000
+"""Values in one answer, or in one tool's arguments: every other request waits while they are checked."""
+ERRORS_MOST: Final = 20
+"""Errors that the most telling one is chosen from."""
 
 
 def form(message: str, properties: Mapping[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -51,12 +58,37 @@ def fault(request: Mapping[str, Any], response: object) -> str | None:
 
 def mismatch(schema: Mapping[str, Any], instance: object) -> str | None:
     """Say where *instance* departs from *schema*, as ``name: reason``, or return ``None``."""
-    error = best_match(Draft202012Validator(schema, format_checker=_FORMATS).iter_errors(instance))
+    if _is_large(instance):
+        return f"it holds more than {VALUES_MOST:,} values"
+    found = _VALIDATOR(schema, format_checker=_FORMATS).iter_errors(instance)
+    error = best_match(islice(found, ERRORS_MOST))
     if error is None:
         return None
     where = ".".join(str(part) for part in error.absolute_path)
     reason = error.message if len(error.message) <= 300 else f"does not satisfy {error.validator}"
     return f"{where}: {reason}" if where else reason
+
+
+def _is_large(instance: object) -> bool:
+    count, pending = 0, [instance]
+    while pending and count <= VALUES_MOST:
+        value = pending.pop()
+        count += 1
+        if isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value[: VALUES_MOST + 1]
+    return count > VALUES_MOST
+
+
+def _pattern(_validator: Any, pattern: str, instance: object, _schema: Any) -> Iterator[ValidationError]:
+    # ECMA 262's $ is the end of the text; Python's also stands before a line break at the end.
+    if isinstance(instance, str) and re.search(re.sub(r"(?<!\\)\$", r"\\Z", pattern), instance) is None:
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+_extend: Any = extend  # it has no types
+_VALIDATOR: Final = _extend(Draft202012Validator, {"pattern": _pattern})
 
 
 @_FORMATS.checks("email")

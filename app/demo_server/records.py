@@ -12,6 +12,10 @@ Status = Literal["working", "input_required", "completed", "failed", "cancelled"
 UNFINISHED: Final = frozenset({"working", "input_required"})
 
 
+CANCELLED: Final = "Cancelled on request"
+"""The message of a task that ended because somebody asked for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One request for input, and the response once there is one."""
@@ -79,3 +83,5 @@ class Change:
     asks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     ttl_ms: int | None = None
     """From creation; ``None`` leaves it as it is."""
+    yields_to_cancel: bool = False
+    """It counts as a cancellation where one was asked for while the step was computed."""

@@ -14,7 +14,7 @@ from app import __version__
 from app.demo_server.errors import INVALID_PARAMS, MISSING_CAPABILITY, RpcError
 from app.demo_server.owners import LOCAL, Caller
 from app.demo_server.questions import fault, mismatch
-from app.demo_server.records import UNFINISHED, Question, Task
+from app.demo_server.records import CANCELLED, UNFINISHED, Question, Task
 from app.demo_server.request_state import Seal
 from app.demo_server.store import Store
 from app.demo_server.tools import Tool, tool_result
@@ -184,7 +184,7 @@ class Service:
         """Note that the task is no longer wanted: a waiting one ends now, a working one at its next step."""
         client.need(tasks=True)
         task = self._find(params, client)
-        self._store.cancel(task.owner, task.id, "Cancelled on request", self._now_ms())
+        self._store.cancel(task.owner, task.id, CANCELLED, self._now_ms())
         self._wake()
         return _result("complete", {})
 

@@ -12,12 +12,13 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from app.demo_server.errors import INTERNAL_ERROR, ServeError
 from app.demo_server.migrations import open_database
-from app.demo_server.records import Change, Question, Task
+from app.demo_server.records import CANCELLED, Change, Question, Task
 from app.paths import private_file, private_folder
 
 AFTERLIFE_MS: Final = 3600 * 1000
@@ -198,6 +199,9 @@ class Store:
         }
         where = {"owner": task.owner, "id": task.id, "position": task.position, "holder": holder}
         with self._write():
+            if change.yields_to_cancel and self._is_unwanted(task):
+                values |= {"status": "cancelled", "message": CANCELLED, "ttl": None}
+                change = replace(change, asks={})
             if not self._db.execute(_ADVANCE, {**values, **where, "now": now_ms}).rowcount:
                 return False
             self._db.execute(
@@ -208,6 +212,12 @@ class Store:
             self._insert_questions(task.id, [Question(key, ask) for key, ask in change.asks.items()])
             self._count_change()
             return True
+
+    def _is_unwanted(self, task: Task) -> bool:
+        row = self._db.execute(
+            "SELECT cancel_requested FROM task WHERE owner = ? AND id = ?", (task.owner, task.id)
+        ).fetchone()
+        return row is not None and bool(row[0])
 
     def answer(
         self, owner: str, task_id: str, responses: Mapping[str, Mapping[str, Any]], by: str, now_ms: int

@@ -85,6 +85,16 @@ class Endpoint:
             return _reply({"error": lost.body()}, request_id, lost.http_status)
         return result if isinstance(result, Response) else _reply({"result": result}, request_id, 200)
 
+    async def other(self, request: Request) -> Response:
+        """Answer what is no POST: nothing is here for it, once it comes from where it may."""
+        try:
+            given = headers.joined(request.headers.items())
+            _check_source(given)
+            self._caller(given)
+        except RpcError as error:
+            return _reply({"error": error.body()}, None, error.http_status, error.headers)
+        return Response(status_code=405, headers={"Allow": "POST"})
+
     def _caller(self, given: Mapping[str, str]) -> Caller:
         authorization = given.get("authorization")
         caller = self._caller_of(authorization)
@@ -104,11 +114,11 @@ class Endpoint:
     ) -> Reply | Response:
         method = message["method"]
         params = message.get("params", {})
+        if method == "initialize" and not _is_modern(params):
+            # A client of an older revision; it learns what is spoken here.
+            raise _unsupported(params.get("protocolVersion") if isinstance(params, dict) else None)
         if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, "params must be an object", http_status=400)
-        if method == "initialize" and "_meta" not in params:
-            # A client of an older revision; it learns what is spoken here.
-            raise _unsupported(params.get("protocolVersion"))
         client = _client(params, given, caller)
         headers.check_method(given, method)
         if method == LISTEN:
@@ -117,6 +127,8 @@ class Endpoint:
         if verb is None:
             known = {"supported": [PROTOCOL_VERSION]} if method == "initialize" else None
             raise RpcError(METHOD_NOT_FOUND, f"method not found: {method}", known)
+        if method.startswith("tasks/"):
+            client.need(tasks=True)
         headers.check_name(given, method, params)
         if method == "tools/call":
             headers.check_params(
@@ -201,6 +213,11 @@ def _id(message: Mapping[str, Any]) -> RequestId:
     return request_id
 
 
+def _is_modern(params: object) -> bool:
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and f"{_META}protocolVersion" in meta
+
+
 def _client(params: Mapping[str, Any], given: Mapping[str, str], caller: Caller) -> Client:
     """Check what every request says about itself, and return what its sender can do."""
     meta = params.get("_meta")
@@ -209,12 +226,12 @@ def _client(params: Mapping[str, Any], given: Mapping[str, str], caller: Caller)
     version = meta.get(f"{_META}protocolVersion")
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, f"_meta needs {_META}protocolVersion, a string", http_status=400)
-    capabilities = meta.get(f"{_META}clientCapabilities")
-    if not isinstance(capabilities, dict):
-        raise RpcError(INVALID_PARAMS, f"_meta needs {_META}clientCapabilities, an object", http_status=400)
     headers.check_version(given, version)
     if version != PROTOCOL_VERSION:
         raise _unsupported(version)
+    capabilities = meta.get(f"{_META}clientCapabilities")
+    if not isinstance(capabilities, dict):
+        raise RpcError(INVALID_PARAMS, f"_meta needs {_META}clientCapabilities, an object", http_status=400)
     return Client.from_capabilities(capabilities, caller)
 
 

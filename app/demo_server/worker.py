@@ -18,10 +18,12 @@ from typing import Final
 
 from app.demo_server.errors import INTERNAL_ERROR, RpcError
 from app.demo_server.migrations import is_busy
-from app.demo_server.records import Change, Task
+from app.demo_server.records import CANCELLED, Change, Task
 from app.demo_server.store import Store
 from app.demo_server.tools import Ask, Done, Job, Outcome, Stopped, Tool, Work
 
+BUSY_PAUSE_S: Final = 0.5
+"""Before the next try where another process holds the data: each try waits on the thread of all requests."""
 REST_MS: Final = 5000
 """The longest look away: another process on the same folder may have left work behind."""
 LEASE_MS: Final = 5000
@@ -107,7 +109,7 @@ class Worker:
                 if not is_busy(error):
                     raise
                 _log.warning("another process holds the data; trying again")
-                await asyncio.sleep(0)  # a request that came meanwhile goes first
+                await asyncio.sleep(BUSY_PAUSE_S)  # requests go first, which wait for the same data
 
     async def _rest(self) -> None:
         due = self._store.next_due()
@@ -141,7 +143,11 @@ class Worker:
                 if not requests:
                     raise ValueError("a step that asks must ask something: this task would wait for ever")
                 ttl = None if task.ttl_ms is None else max(task.ttl_ms, now - task.created_ms + ASKING_TTL_MS)
-                return Change("input_required", message, task.state, asks=requests, ttl_ms=ttl)
+                tool = self._tools.get(task.tool)
+                yields = tool is None or not tool.handles_cancel
+                return Change(
+                    "input_required", message, task.state, asks=requests, ttl_ms=ttl, yields_to_cancel=yields
+                )
             case Done(message, result, keep_ms):
                 ttl = None if keep_ms is None else now - task.created_ms + keep_ms
                 return Change("completed", message, task.state, result=dict(result), ttl_ms=ttl)
@@ -160,7 +166,7 @@ class Worker:
                 f"the tool {task.tool} was at step {task.position} {ATTEMPTS} times and never came through",
             )
         if task.cancel_requested and not tool.handles_cancel:
-            return Stopped("Cancelled on request")
+            return Stopped(CANCELLED)
         answers = {q.key: q.response for q in task.questions if q.response is not None}
         job = Job(task.arguments, task.position, task.state, answers, self._token(), task.cancel_requested)
         return await self._computed(task, tool.step, job)

@@ -332,3 +332,27 @@ async def test_an_empty_elicitation_capability_means_forms(service):
 async def test_an_immediate_tool_needs_no_capability(service):
     message = envelope("tools/call", {"name": "echo", "arguments": {"text": "hello"}}, {})
     assert (await service.wire.send(message)).json()["result"]["structuredContent"] == {"text": "hello"}
+
+
+@pytest.mark.rule("versioning.modern-names-versions")
+@pytest.mark.parametrize(
+    "params", [{"_meta": {}}, {"_meta": None}, {"_meta": {"progressToken": 0}}, [], None]
+)
+async def test_every_initialize_of_an_older_client_learns_the_versions_spoken(service, params):
+    message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+    response = await service.wire.send(message, {"MCP-Protocol-Version": None, "Mcp-Method": None})
+    assert response.json()["error"]["code"] == -32022
+    assert response.json()["error"]["data"]["supported"] == [VERSION]
+
+
+async def test_an_unsupported_version_is_said_before_anything_else_that_is_missing(service):
+    message = envelope("tools/list", {})
+    message["params"]["_meta"] = {"io.modelcontextprotocol/protocolVersion": "1900-01-01"}
+    response = await service.wire.send(message, {"MCP-Protocol-Version": "1900-01-01"})
+    assert response.json()["error"]["code"] == -32022
+
+
+async def test_a_page_of_another_origin_gets_nothing_by_any_verb(service):
+    for verb in ("GET", "DELETE", "POST"):
+        response = await service.wire.send(b"{}", {"Origin": "http://evil.example"}, method=verb)
+        assert response.status_code == 403

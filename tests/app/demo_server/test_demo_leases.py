@@ -74,12 +74,18 @@ class Folder:
         self.store.create(Task(task_id, tool, {}, **fields))
 
     def worker(
-        self, name: str, step: Callable[[Job], Outcome], *, store: Store | None = None, **more: Any
+        self,
+        name: str,
+        step: Callable[[Job], Outcome],
+        *,
+        store: Store | None = None,
+        handles_cancel: bool = False,
+        **more: Any,
     ) -> Worker:
         options: dict[str, Any] = {"lease_ms": LEASE, "step_ms": 0} | more
         return Worker(
             store or Store.open(self.path),
-            {"probe": Tool("probe", "Probe", "Probes", step=step)},
+            {"probe": Tool("probe", "Probe", "Probes", step=step, handles_cancel=handles_cancel)},
             now_ms=self.clock,
             token=lambda: name,
             **options,
@@ -402,3 +408,26 @@ def test_what_a_step_finds_out_after_its_service_has_ended_is_nobodys(folder, ca
         thread.join(30)
     assert (caplog.text, capfd.readouterr().err) == ("", "")
     assert folder.task().status == "failed"
+
+
+@pytest.mark.parametrize("handles", [False, True])
+async def test_a_cancellation_that_comes_while_a_question_is_computed_is_not_lost(folder, handles):
+    begun = threading.Event()
+    released = folder.released
+
+    def step(job: Job) -> Outcome:
+        begun.set()
+        released.wait(30)
+        return Ask("Waiting", {"q": ASKED})
+
+    folder.add()
+    worker = folder.worker("one", step, handles_cancel=handles)
+    computing = asyncio.create_task(worker.step())
+    await until_set(begun)
+    folder.store.cancel("local", "tsk_1", "Cancelled on request", folder.clock.now)
+    released.set()
+    assert await computing == "tsk_1"
+    task = folder.task()
+    assert (task.status, bool(task.outstanding)) == (
+        ("input_required", True) if handles else ("cancelled", False)
+    )

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,14 @@ def test_a_failure_to_start_frees_the_port(tmp_path: Path, demo):
         with pytest.raises(ServeError, match="can't be used"):
             serve(demo.port, blocker, "demo", lambda url: None)
     demo.start()
+
+
+async def test_a_small_reply_does_not_wait_for_an_acknowledgement_of_its_beginning(demo):
+    """Nagle's algorithm and a delayed acknowledgement would make 40 ms of each."""
+    spent = []
+    async with DemoWire(demo.url) as wire:
+        for _ in range(15):
+            began = time.perf_counter()
+            await wire.call("server/discover", {})
+            spent.append(time.perf_counter() - began)
+    assert min(spent) < 0.03
