@@ -16,6 +16,8 @@ from textual.widget import Widget
 from app.engine.commands import Changes, Engine
 from app.tui.messages import TaskMessage
 from app.tui.theme import DARK, THEMES
+from app.tui.widgets.field_rows import FieldRow
+from app.tui.widgets.question_form import QuestionForm
 from app.tui.widgets.task_view import TaskView
 from storage.records import NewQuestion, NewTask, TaskKey, TaskState, TaskWrites
 from storage.store import Store
@@ -141,3 +143,20 @@ def texts(widget: Widget) -> str:
     from app.tui.widgets.inert import InertText
 
     return "\n".join(text.text for text in widget.query(InertText) if text.display)
+
+
+async def shown(pilot: Pilot[Any]) -> QuestionForm:
+    """Return the form of the only question, once it is there and has the focus."""
+    app = pilot.app
+    assert isinstance(app, TaskApp)
+    await until(pilot, lambda: len(app.view.cards) == 1 and app.view.cards[0].is_mounted)
+    card = app.view.cards[0]
+    assert isinstance(card, QuestionForm)
+    app.view.focus_question()
+    await pilot.pause()
+    return card
+
+
+def row(card: QuestionForm, name: str) -> FieldRow:
+    """Return the row of a field."""
+    return next(row for row in card.fields.rows if row.field.name == name)

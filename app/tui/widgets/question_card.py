@@ -287,19 +287,26 @@ class QuestionCard(Vertical):
 
     def give(self, action: Action, content_json: str | None = None) -> None:
         """Send this answer, to exactly this question."""
-        if self.phase != "asking":
+        engine = self._begun()
+        if engine is None:
             return
+        self._say(f"{ACTION_WORDS[action].capitalize()}: sending…")
+        in_background(self.app, self._deliver(engine, action, content_json), group="answers")
+
+    def _begun(self) -> Engine | None:
+        """Begin to send, and return what sends; ``None``: it is not the time, and what was said says why."""
+        if self.phase != "asking":
+            return None
         if not self.armed:
             self._say("This question has only just appeared here: look at it, then press again.", "italic")
-            return
+            return None
         engine = host_of(self).engine
         if engine is None:
             self._say("Still connecting: try again in a moment. What you typed is kept.", "$text-warning")
-            return
+            return None
         self.phase = "sending"
         self._set_locked(True)
-        self._say(f"{ACTION_WORDS[action].capitalize()}: sending…")
-        in_background(self.app, self._deliver(engine, action, content_json), group="answers")
+        return engine
 
     async def _deliver(self, engine: Engine, action: Action, content_json: str | None) -> None:
         app, question = self.app, self.question

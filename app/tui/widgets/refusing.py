@@ -30,17 +30,9 @@ class Refusable(QuestionCard):
 
     def refuse(self) -> None:
         """Record that this is not answered: nothing is sent."""
-        if self.phase != "asking":
-            return
-        if not self.armed:
-            self._say("This question has only just appeared here: look at it, then press again.", "italic")
-            return
-        engine = host_of(self).engine
+        engine = self._begun()
         if engine is None:
-            self._say("Still connecting: try again in a moment. What you typed is kept.", "$text-warning")
             return
-        self.phase = "sending"
-        self._set_locked(True)
         self._say("Refusing…")
         in_background(self.app, self._refuse(engine), group="answers")
 

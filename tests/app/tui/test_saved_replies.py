@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.task_app import KEY, TaskApp, ask, form, open_store, painted, texts, until
+from fakes.task_app import KEY, TaskApp, ask, form, open_store, painted, row, shown, texts, until
 from textual.pilot import Pilot
 from textual.widgets import Button, Input
 
 from app.engine.commands import EngineError
 from app.tui.screens.replies import RepliesScreen
-from app.tui.widgets.field_rows import FieldRow
-from app.tui.widgets.question_form import QuestionForm
 from storage.records import QuestionRecord, TaskKey
 from storage.store import Store
 
@@ -34,21 +32,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened = open_store(tmp_path)
     yield opened
     opened.close()
-
-
-async def shown(pilot: Pilot[Any]) -> QuestionForm:
-    app = pilot.app
-    assert isinstance(app, TaskApp)
-    await until(pilot, lambda: len(app.view.cards) == 1 and app.view.cards[0].is_mounted)
-    card = app.view.cards[0]
-    assert isinstance(card, QuestionForm)
-    app.view.focus_question()
-    await pilot.pause()
-    return card
-
-
-def row(card: QuestionForm, name: str) -> FieldRow:
-    return next(row for row in card.fields.rows if row.field.name == name)
 
 
 async def replies(pilot: Pilot[Any]) -> RepliesScreen:
