@@ -6,6 +6,7 @@ store alone, and `engine_factory` brings the rest after the first paint.
 
 from __future__ import annotations
 
+import copy
 import logging
 import logging.handlers
 import os
@@ -16,13 +17,15 @@ from typing import TYPE_CHECKING
 
 from app.config import ServersFile
 from app.paths import Paths, private_file
-from app.text import inert
+from app.text import inert, inert_line
 
 if TYPE_CHECKING:
     from app.engine.commands import Engine, EngineFactory
     from app.engine.engine import InboxEngine
     from storage.reader import StoreReader
 
+MESSAGE_MOST = 4_000
+"""Characters of one message in the log."""
 LOG_BYTES = 1_000_000
 """Size at which the log is turned over; two old ones are kept."""
 
@@ -107,4 +110,7 @@ class _InertFormatter(logging.Formatter):
     """What a server says reaches the log as visible characters: the log is read in terminals."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return inert(super().format(record))
+        plain = copy.copy(record)
+        # One line a message, so that no server writes lines of the log; a traceback keeps its own.
+        plain.msg, plain.args = inert_line(record.getMessage(), MESSAGE_MOST), ()
+        return inert(super().format(plain)).replace("\t", "    ")

@@ -36,7 +36,7 @@ from storage.async_store import AsyncStore
 from storage.records import QuestionRecord, ServerRecord, TaskKey
 
 LIMITS: Final = Limits(connections=64)
-ANSWERED_S: Final = 60.0
+ANSWERED_S: Final = 10.0
 """A server that answered within this time is well, whatever becomes of a single request."""
 
 T = TypeVar("T")

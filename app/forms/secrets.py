@@ -7,6 +7,7 @@ access tokens or payment credentials. Some do; such a field is masked, warned ab
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
@@ -19,6 +20,9 @@ _WORDS: Final = frozenset(
         "passwd",
         "passphrase",
         "passcode",
+        "passcodes",
+        "passkey",
+        "pincode",
         "pwd",
         "secret",
         "secrets",
@@ -28,14 +32,18 @@ _WORDS: Final = frozenset(
         "cvc",
         "pin",
         "otp",
+        "totp",
+        "pan",
         "apikey",
+        "apikeys",
     )
 )
-_TEXT_WORDS: Final = frozenset(("token", "jwt", "bearer"))
+_TEXT_WORDS: Final = frozenset(("token", "tokens", "jwt", "bearer"))
 """Words that mean a secret in a text, and something else in a number (how many tokens)."""
 _PAIRS: Final = frozenset(
     (
         "api key",
+        "api keys",
         "access key",
         "private key",
         "secret key",
@@ -50,11 +58,21 @@ _PAIRS: Final = frozenset(
         "pass word",
         "recovery code",
         "verification code",
+        "mfa code",
+        "card no",
+        "cc number",
+        "seed phrase",
+        "recovery phrase",
     )
 )
+_JOINED: Final = re.compile(
+    r"passw(?:or)?d|passphrase|passcode|apikey|(?:access|auth|api|bearer|refresh|id)tokens?$|clientsecret|"
+    r"(?:private|secret|access|signing)key|cardnumber|cardno$|creditcard|debitcard"
+)
+"""Names that are written in one word."""
 _TOLD: Final = re.compile(
-    r"\b(?:password|passphrase|api[ -]?key|(?:access|auth|api|bearer|secret) token|secret key|private key|"
-    r"card number|credit card|cvv)\b",
+    r"\b(?:passwords?|passphrase|passcode|api[ -]?keys?|(?:access|auth|api|bearer|secret|github) tokens?|"
+    r"secret key|private key|seed phrase|card(?:'s)? number|credit card|cvv|cvc|your (?:pin|token))\b",
     re.IGNORECASE,
 )
 
@@ -79,8 +97,11 @@ def asks_for_secret(name: str, title: Any, schema: Mapping[str, Any], kind: str)
 
 
 def _named(text: str, kind: str) -> bool:
-    words = [word.lower() for word in _WORD.findall(text[:200])]
+    plain = unicodedata.normalize("NFKC", text[:200])
+    words = [word.lower() for word in _WORD.findall(plain)]
     if any(word in _WORDS for word in words):
+        return True
+    if kind in ("text", "list", "json") and any(_JOINED.search(word) for word in words):
         return True
     if kind in ("text", "list", "json") and any(word in _TEXT_WORDS for word in words):
         return True

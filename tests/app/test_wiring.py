@@ -97,3 +97,14 @@ def test_the_log_is_turned_over_and_stays_private(paths: Paths, monkeypatch: pyt
     files = sorted(paths.state.glob("taskinbox.log*"))
     assert [file.name for file in files] == ["taskinbox.log", "taskinbox.log.1", "taskinbox.log.2"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_no_message_writes_a_line_of_the_log_of_its_own(paths: Paths) -> None:
+    paths.make()
+    wiring.start_log(paths)
+    logging.getLogger("app.engine").warning(
+        "The tool %s was left out", "a\n2026-01-01 ERROR forged\tx\x1b[2J"
+    )
+    (line,) = [line for line in paths.log.read_text().splitlines() if "left out" in line or "forged" in line]
+    assert "\t" not in line
+    assert "\x1b" not in line
