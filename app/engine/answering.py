@@ -24,10 +24,9 @@ from storage.errors import QuestionClosed, UnknownTask
 from storage.reader import StoreReader
 from storage.records import QuestionChange, QuestionRecord, TaskKey, TaskRecord, TaskWrites
 
-try:
+_has_users: Final = os.name == "posix"
+if _has_users:
     import pwd as _users
-except ImportError:  # not on Windows
-    _users = None  # type: ignore[assignment]
 
 ELSEWHERE_S: Final = 10.0
 """How long an answer that another living program is delivering is waited for."""
@@ -43,10 +42,8 @@ NOT_TO_BE_REPEATED: Final = (
 def system_user() -> str:
     """Return the name of the user whom the system knows this program's process by, or "unknown"."""
     try:
-        if _users is None:
-            return getpass.getuser()
         # The password database alone: getpass believes LOGNAME and USER, which anybody may set.
-        return _users.getpwuid(os.getuid()).pw_name
+        return _users.getpwuid(os.getuid()).pw_name if _has_users else getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container's process may have a number and no name
         return "unknown"
 
