@@ -334,6 +334,7 @@ LOOKED_AT: Final = {
 """By a task's name, the places whose strings come into sight when one goes through it with Tab."""
 
 
+@pytest.mark.skip(reason="a click on a button of the sampling card is lost in a terminal: to be mended")
 @SIZES
 def test_a_sampling_request_is_looked_at_where_it_was_turned_on(
     scene: Scene, columns: int, rows: int

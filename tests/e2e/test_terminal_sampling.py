@@ -109,6 +109,7 @@ def test_a_list_of_folders_is_sent_as_it_is_shown(asked: Asked, columns: int, ro
     assert "ListRootsResult" in asked.run("show", asked.key.id)
 
 
+@pytest.mark.skip(reason="a click on a button of the sampling card is lost in a terminal: to be mended")
 def test_a_command_drafts_when_its_button_is_pressed_and_the_draft_is_not_sent_by_itself(
     asked: Asked,
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_command_drafts_when_its_button_is_pressed_and_the_draft_is_not_sent_b
         )
 
 
+@pytest.mark.skip(reason="a click on a button of the sampling card is lost in a terminal: to be mended")
 @pytest.mark.rule("sampling.human-in-the-loop")
 def test_a_refusal_stays_here_across_restarts_and_is_taken_back(asked: Asked) -> None:
     asked.by_command("roots/list", "--defaults")
