@@ -115,13 +115,7 @@ def test_an_address_is_agreed_to_and_drawn_for_a_phone_by_keys(tmp_path: Path, p
         terminal.click("QR code…")
         terminal.wait_for("Tell demo that you agree", "Not now", "Show")
         assert proxy.passed["tasks/update"] == 0
-        for _ in range(5):  # right after the question appeared a click is not taken
-            terminal.click("Show")
-            try:
-                terminal.wait_for("▀", "for your phone", timeout=3)
-                break
-            except AssertionError:
-                continue
+        terminal.click_until("Show", lambda shown: "▀" in shown and "for your phone" in shown)
         terminal.wait_for("▀▀▀▀", "for your phone")
         terminal.wait_until(lambda _: proxy.passed["tasks/update"] == 1, "the answer to be sent")
         terminal.press_until("escape", lambda shown: "for your phone" not in shown)

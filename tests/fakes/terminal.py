@@ -136,6 +136,24 @@ class Terminal:
         for ending in "Mm":
             self.send(f"\x1b[<0;{column + 1};{row + 1}{ending}")
 
+    def click_until(
+        self, text: str, holds: Callable[[str], bool], *, patience: float = 4, tries: int = 5
+    ) -> None:
+        """Click *text* until *holds* says yes of the screen.
+
+        A click right after a question appeared is not taken, and says so; and the screen may be laid out anew
+        under the pointer.
+        """
+        for _ in range(tries):
+            if text in self.text():
+                self.click(text)
+            try:
+                self.wait_until(holds, f"a click on {text}", patience)
+                return
+            except AssertionError:
+                continue
+        self.wait_until(holds, f"a click on {text}", 1)
+
     def wait_until(
         self, holds: Callable[[str], bool], what: str = "the condition", timeout: float = 20
     ) -> str:
