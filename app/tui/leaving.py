@@ -14,7 +14,7 @@ from app.tui.widgets.inert import say
 if TYPE_CHECKING:
     from app.tui.engine_link import EngineLink
 
-HELD_LONGEST: Final = 3.0
+HELD_LONGEST: Final = 10.0
 """Seconds for a task to come to the screen, at most."""
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,8 @@ class LeavesSafely(App[None]):
         self._redelivered: events.Key | None = None
         self._held = False
         self._released_at = 0.0
+        self.pressed_at: float | None = None
+        """When what is being handled was pressed, by the clock that events are stamped with."""
 
     @property
     def leaving(self) -> bool:
@@ -94,6 +96,12 @@ class LeavesSafely(App[None]):
         if self._held:
             self._held = False
             self._released_at = events.Event().time
+
+    async def on_event(self, event: events.Event) -> None:
+        """Note when something was pressed, however late its turn comes."""
+        if isinstance(event, events.Key | events.MouseDown | events.MouseUp | events.Click):
+            self.pressed_at = event.time
+        await super().on_event(event)
 
     def on_key(self, event: events.Key) -> None:
         """Let no letter act that was typed ahead of a change of the focus.

@@ -20,11 +20,12 @@ from textual.widgets import Button
 
 from app.engine.commands import Answer, Engine, EngineError, answerable
 from app.text import plural
+from app.tui.appearing import Appearance
 from app.tui.screens.replies import offer_replies
 from app.tui.widgets.form_fields import FormFields
 from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertLine, InertText, Part, cell, content, joined_line, say
-from app.tui.widgets.question_card import ACTION_WORDS, GRACE, Action, MessageBox, request_params
+from app.tui.widgets.question_card import ACTION_WORDS, Action, MessageBox, request_params
 from app.tui.widgets.question_form import preview
 from app.tui.widgets.raw_form import form_of
 from app.tui.widgets.status_bar import KeyBar
@@ -120,8 +121,7 @@ class TogetherScreen(Screen[None]):
         if answerable(first) == "form":
             self.fields = FormFields(form_of(self.params.get("requestedSchema")))
         self.sending = False
-        self._monotonic = monotonic
-        self._armed_at = monotonic() + GRACE
+        self._appearance = Appearance(monotonic)
         self._leaving = False
         self._title = InertLine("", classes="title")
         self._review = InertText("", classes="review")
@@ -169,6 +169,7 @@ class TogetherScreen(Screen[None]):
     def on_mount(self) -> None:
         """Say what will be answered; begin in the form."""
         self._show()
+        self.call_after_refresh(self._appearance.seen)
         if self.fields is None or not self.fields.focus_first():
             self.query_one(MessageBox).can_focus = True
             self.query_one(MessageBox).focus()
@@ -253,7 +254,7 @@ class TogetherScreen(Screen[None]):
     def _give(self, action: Action, content_json: str | None) -> None:
         if self.sending or not self.waiting:
             return
-        if self._monotonic() < self._armed_at:
+        if not self._appearance.is_settled(self.app):
             self._say("This has only just appeared here: look at it, then press again.", "italic")
             return
         engine = host_of(self).engine

@@ -15,12 +15,15 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.geometry import Region
 from textual.message import Message
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Button
 
 from app.engine.commands import Answer, Delivery, Engine, EngineError
 from app.text import inert_line
+from app.tui.appearing import Appearance
 from app.tui.messages import Answered
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.host import host_of, in_background, is_alive, let_keys_act
@@ -29,9 +32,6 @@ from storage.records import QuestionRecord
 
 Action = Literal["accept", "decline", "cancel"]
 Phase = Literal["asking", "sending", "answered", "gone"]
-
-GRACE: Final = 0.4
-"""Seconds after a card appeared in which no key or click answers it: they may have been meant for another."""
 
 ACTION_WORDS: Final[dict[Action, str]] = {
     "accept": "accepted",
@@ -102,9 +102,8 @@ class QuestionCard(Vertical):
         super().__init__()
         self.question = question
         self.phase: Phase = "asking"
-        self._monotonic = monotonic
         self._focus_wanted = False
-        self._armed_at = monotonic() + GRACE
+        self._appearance = Appearance(monotonic)
         self._notice = InertText("", classes="notice")
         self._status = InertText("", classes="status")
         self._status.display = False
@@ -183,12 +182,17 @@ class QuestionCard(Vertical):
 
     def disarm(self) -> None:
         """Begin the time of grace again: the card has moved under the person's hand."""
-        self._armed_at = self._monotonic() + GRACE
+        self._appearance.moved()
 
     @property
     def armed(self) -> bool:
-        """Say whether a key or a click may answer."""
-        return self._monotonic() >= self._armed_at
+        """Say whether a key or a click may answer: it was pressed with this question on the screen."""
+        return self._appearance.is_settled(self.app)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Paint the card, and note when that was first."""
+        self._appearance.seen()
+        return super().render_lines(crop)
 
     def follow(self, question: QuestionRecord | None) -> bool:
         """Take the question's newest record; says whether the card may go.

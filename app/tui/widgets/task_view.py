@@ -154,6 +154,7 @@ class TaskView(Widget):
         self.key = key
         self._record, self._questions, self._outcome = None, (), None
         for card in self._cards.values():
+            card.display = False  # or it would stand under the other task's name until it is gone
             card.remove()
         self._cards = {}
         self.query(".outcome").remove()

@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from textual.widgets import Button
 
 from app.engine.commands import Delivery
+from app.tui.appearing import Appearance
 from app.tui.screens.inbox import InboxScreen
 from app.tui.screens.together import TogetherScreen
 from storage.records import NewTask, QuestionChange, TaskKey, TaskState, TaskWrites
@@ -45,7 +46,7 @@ async def together(shell: Shell, pilot: Pilot[None]) -> TogetherScreen:
     screen = shell.app.screen
     assert isinstance(screen, TogetherScreen)
     await until(pilot, lambda: "to be answered together" in painted(shell.app))
-    screen._armed_at = 0.0
+    screen._appearance._since = screen._appearance._painted_at = 0.0
     return screen
 
 
@@ -107,7 +108,7 @@ async def test_keys_in_flight_answer_nothing(inbox: Shell) -> None:
         await pilot.pause()
         await pilot.press("space")
         screen = await together(inbox, pilot)
-        screen._armed_at = float("inf")
+        screen._appearance = Appearance()  # not painted yet
         await pilot.press("7", "ctrl+s", "enter", "ctrl+s")
         screen._decline.press()
         await pilot.pause()

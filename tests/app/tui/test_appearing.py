@@ -1,0 +1,48 @@
+"""What is pressed counts for what was on the screen when it was pressed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from textual import events
+
+from app.tui.appearing import GRACE, Appearance
+
+
+def app(pressed_at: float | None) -> Any:
+    return SimpleNamespace(pressed_at=pressed_at)
+
+
+def test_nothing_counts_before_it_was_painted_however_long_it_takes() -> None:
+    now = [0.0]
+    appearance = Appearance(lambda: now[0])
+    now[0] = 100.0
+    assert not appearance.is_settled(app(None))
+    appearance.seen()
+    assert not appearance.is_settled(app(None))
+    now[0] += GRACE
+    assert appearance.is_settled(app(None))
+
+
+def test_what_was_pressed_before_it_was_painted_never_counts() -> None:
+    now = [0.0]
+    appearance = Appearance(lambda: now[0])
+    early = events.Event().time
+    appearance.seen()
+    now[0] = 100.0
+    assert not appearance.is_settled(app(early - 0.001))
+    assert appearance.is_settled(app(events.Event().time))
+
+
+def test_what_has_moved_is_new_again_and_painting_again_changes_nothing() -> None:
+    now = [0.0]
+    appearance = Appearance(lambda: now[0])
+    appearance.moved()
+    assert not appearance.is_settled(app(None))
+    appearance.seen()
+    now[0] = 10.0
+    appearance.seen()
+    assert appearance.is_settled(app(None))
+    appearance.moved()
+    assert not appearance.is_settled(app(None))
