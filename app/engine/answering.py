@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import os
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -23,6 +24,10 @@ from storage.errors import QuestionClosed, UnknownTask
 from storage.reader import StoreReader
 from storage.records import QuestionChange, QuestionRecord, TaskKey, TaskRecord, TaskWrites
 
+_has_users: Final = os.name == "posix"
+if _has_users:
+    import pwd as _users
+
 ELSEWHERE_S: Final = 10.0
 """How long an answer that another living program is delivering is waited for."""
 _GLANCE_S: Final = 0.1
@@ -37,7 +42,8 @@ NOT_TO_BE_REPEATED: Final = (
 def system_user() -> str:
     """Return the name of the user whom the system knows this program's process by, or "unknown"."""
     try:
-        return getpass.getuser()
+        # The password database alone: getpass believes LOGNAME and USER, which anybody may set.
+        return _users.getpwuid(os.getuid()).pw_name if _has_users else getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container's process may have a number and no name
         return "unknown"
 

@@ -82,8 +82,7 @@ def test_a_reply_is_typed_and_the_job_goes_on(asked: Asked, columns: int, rows: 
     with Terminal([TASKINBOX], env=asked.env, columns=columns, rows=rows) as terminal:
         begin(terminal)
         terminal.wait_for("at most 10")
-        terminal.send("ctrl+s")  # with nothing typed
-        terminal.wait_for("Not sent")
+        terminal.press_until("ctrl+s", lambda shown: "Not sent" in shown)  # with nothing typed
         assert asked.response("sampling/createMessage") is None
         terminal.send(*"Hello")
         terminal.wait_for("about 2 tokens")

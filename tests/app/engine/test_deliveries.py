@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -170,7 +171,9 @@ async def test_a_call_whose_program_dies_meanwhile_is_said_to_be_unknown(
 async def test_who_answered_is_the_user_whom_the_system_knows(
     asked: Inbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("LOGNAME", "ada")
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):  # which anybody may set
+        monkeypatch.setenv(name, "ceo")
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: SimpleNamespace(pw_name="ada"))
     later = await Inbox.open(tmp_path, {})
     await later.engine.answer(KEY, [later.accept(KEY)])
     assert later.question(KEY).answered_by == "ada"
@@ -178,10 +181,10 @@ async def test_who_answered_is_the_user_whom_the_system_knows(
 
 
 async def test_a_process_whose_user_has_no_name_answers_as_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nameless() -> str:
+    def nameless(uid: int) -> str:
         raise KeyError("getpwuid(): uid not found: 4711")
 
-    monkeypatch.setattr("getpass.getuser", nameless)
+    monkeypatch.setattr("pwd.getpwuid", nameless)
     assert system_user() == "unknown"
 
 
