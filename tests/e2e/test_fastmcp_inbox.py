@@ -64,13 +64,14 @@ async def test_a_task_that_completes(box: Inbox, tool: str, arguments: dict[str,
 
 @pytest.mark.rule("tasks.status-message-shown", "wire.progress")
 async def test_progress_of_a_task_is_its_status_message(box: Inbox) -> None:
-    outcome = await call(box, "slow", {"steps": 4, "pause": 0.4})
+    outcome = await call(box, "slow", {"steps": 200, "pause": 0.4})  # until it is cancelled
     record = await box.task(outcome.key, lambda t: bool(t.state.status_message))
     assert record.section == "running"
     assert record.state.status_message is not None
     assert record.state.status_message.startswith("step ")
     await box.open(record.key)
     await box.shows("Running 1", "step ")
+    await box.engine.cancel(outcome.key)
     await ended(box, outcome)
 
 

@@ -149,11 +149,7 @@ class Walk:
 
     def settle(self) -> None:
         """Wait until nothing has been drawn for a moment, so that no step is passed over unseen."""
-        for _ in range(20):
-            before = len(self.terminal.raw)
-            time.sleep(0.05)
-            if len(self.terminal.raw) == before:
-                return
+        self.terminal.wait_quiet(0.05, 1)
 
     def alive(self) -> None:
         """Fail where the program has ended or shows that it failed."""

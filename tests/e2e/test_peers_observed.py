@@ -53,7 +53,7 @@ async def test_a_server_that_tells_of_its_tasks_is_listened_to(tmp_path: Path) -
 
 async def test_a_server_without_subscriptions_is_polled(tmp_path: Path) -> None:
     async with inbox(tmp_path, "fastmcp_server.py") as box:
-        slow = (await box.engine.call("real", "slow", json.dumps({"seconds": 2}))).key
+        slow = (await box.engine.call("real", "slow", json.dumps({"seconds": 5}))).key
         await box.until(lambda: box.engine.observing("real") == "polling")
         await box.until(lambda: box.task(slow).section == "finished")
         assert box.task(slow).state.observed_by == "poll"

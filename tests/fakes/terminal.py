@@ -186,10 +186,21 @@ class Terminal:
             self.send(name)
             with self._changed:
                 self._changed.wait_for(lambda: len(self.raw) > before or self._over, 2)  # noqa: B023
+            # The focus scrolls what it goes to into sight, in many small drawings: all of them are part of this press.
+            self.wait_quiet()
             shown = self.text()
             if holds(shown):
                 return shown
         raise AssertionError(f"{presses} × {name} did not do it; the screen was\n{self.text()}")
+
+    def wait_quiet(self, moment: float = 0.1, timeout: float = 2) -> None:
+        """Return once nothing has been drawn for a *moment*, or after *timeout* seconds of drawing."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            before = -1
+            while len(self.raw) > before and time.monotonic() < deadline and not self._over:
+                before = len(self.raw)
+                self._changed.wait_for(lambda: len(self.raw) > before or self._over, moment)  # noqa: B023
 
     def resize(self, columns: int, rows: int) -> None:
         """Give the window another size."""
