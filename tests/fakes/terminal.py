@@ -186,7 +186,7 @@ class Terminal:
             self.send(name)
             with self._changed:
                 self._changed.wait_for(lambda: len(self.raw) > before or self._over, 2)  # noqa: B023
-            # The focus scrolls what it goes to into sight, in many small drawings: all of them are part of this press.
+            # The focus scrolls its place into sight in many small drawings, which all belong to this press.
             self.wait_quiet()
             shown = self.text()
             if holds(shown):
