@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -10,12 +10,14 @@ import click
 
 from app.cli.calling import finish_outcome
 from app.cli.exits import FAILURES, CommandError, Exit, usage
-from app.cli.output import clock_words, command_name, json_line, readable_json, words
-from app.cli.parts import Parts, load, resolve, run_async
+from app.cli.finding import named_by, question_meant
+from app.cli.output import command_name, json_line, words
+from app.cli.parts import NOTHING, Asker, Parts, load, resolve, run_async
+from app.cli.showing import address_lines, text_of
 from app.cli.tasks import json_option, open_keys
-from app.config import NONE, Abilities
 from app.engine.commands import Answer, Delivery, answerable, is_refused_here, unanswerable
 from app.text import inert, inert_line
+from app.urls import review_url
 from storage.records import QuestionRecord, Reader, TaskKey
 
 DELIVERED: Final[dict[str, tuple[Exit, str]]] = {
@@ -63,6 +65,11 @@ class Said:
 @click.option(
     "--ask-on", is_flag=True, help="Let a server ask on that was stopped because it asked without end."
 )
+@click.option(
+    "--fingerprint",
+    metavar="DIGEST",
+    help="Answer only this very question, as `show --json` names it; 8 characters of it will do.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the exact response, send nothing.")
 @json_option
 @click.pass_obj
@@ -78,6 +85,7 @@ def answer(
     dismiss: bool,
     again: bool,
     ask_on: bool,
+    fingerprint: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -87,9 +95,9 @@ def answer(
     becomes what the question asks for, as on the screen; a field not named is untouched.
     """
     said = _said(fields, nulls, accept, defaults=defaults, decline=decline, dismiss=dismiss)
-    if again and said.explicit:
+    if again and (said.explicit or fingerprint is not None):
         raise usage("--again sends the answer that was given before; give no other with it.")
-    if ask_on and (said.explicit or again or dry_run or key is not None):
+    if ask_on and (said.explicit or again or dry_run or key is not None or fingerprint is not None):
         raise usage("--ask-on is about a task as a whole; give nothing else with it.")
     with parts.reader() as reader:
         task_key = resolve(reader, task)
@@ -100,13 +108,14 @@ def answer(
             raise click.exceptions.Exit(
                 _again(parts, reader, task_key, key, dry_run=dry_run, as_json=as_json)
             )
-        question = find_question(parts, reader, task_key, key, may_look=not dry_run)
-        abilities = parts.abilities(question.task.server)
+        question = question_meant(parts, reader, task_key, key, fingerprint, may_look=not dry_run)
+        asker = parts.asker(question.task.server)
+        abilities = asker.abilities
         if said.action != "accept" and answerable(question, abilities) in ("sampling", "roots"):
             if is_refused_here(question):
                 raise CommandError(Exit.UNKNOWN, f"{inert_line(question.key)} was refused here already.")
             raise click.exceptions.Exit(_refuse(parts, question, dry_run=dry_run, as_json=as_json))
-        reply = compose(question, said, abilities)
+        reply = compose(question, said, asker)
         if dry_run:
             from app.cli.shapes import plain_json
 
@@ -159,89 +168,14 @@ def _said(
     return Said(action, accept, fields, nulls, explicit=bool(used))
 
 
-def find_question(
-    parts: Parts, reader: Reader, task: TaskKey, key: str | None, *, may_look: bool
-) -> QuestionRecord:
-    """Return the open question that is meant; the server is asked once when we know of none. One that was
-    refused here is meant where its key says so.
-
-    Raises `CommandError`: unknown when there is no such open question, usage when several are open.
-    """
-    questions = reader.questions(task)
-    record = load(reader, task)
-    known = named_by(questions, key)
-    unseen = not any(q.is_open for q in known) and (key is None or not known)
-    if may_look and unseen and record.kind == "task" and record.state.tracking == "active":
-        run_async(_look(parts, task))
-        questions = reader.questions(task)
-        known = named_by(questions, key)
-    open_ones = [q for q in known if q.is_open]
-    if len({q.key for q in open_ones}) == 1:
-        return open_ones[-1]
-    refused = [q for q in known if is_refused_here(q)]
-    if key is not None and not open_ones and len(refused) == 1:
-        return refused[0]
-    name = inert_line(str(task))
-    if open_ones:
-        keys = "\n".join(f"  {inert_line(q.key)}" for q in open_ones)
-        named = "" if key is None else f" that {inert_line(key)!r} fits"
-        raise usage(f"{name} has {len(open_ones)} open questions{named}; say which:\n{keys}")
-    if key is not None and not known:
-        listed = ", ".join(inert_line(q.key) for q in questions if q.is_open) or "none"
-        raise CommandError(Exit.UNKNOWN, f"{name} has no question {inert_line(key)!r}; open: {listed}.")
-    if not known:
-        raise CommandError(Exit.UNKNOWN, f"{name} has no open question.")
-    raise CommandError(Exit.UNKNOWN, "\n".join(f"{name}: {_became(q)}" for q in known))
-
-
-def named_by(questions: Sequence[QuestionRecord], key: str | None) -> list[QuestionRecord]:
-    """Return the questions that *key* names: exactly, else by a beginning or an ending; ``None``: all.
-
-    A key that was shown abbreviated (``begin…end``) is understood, too.
-    """
-    if not key:
-        return [q for q in questions if key is None or q.key == key]
-    if exact := [q for q in questions if q.key == key]:
-        return exact
-    head, cut, tail = key.partition("…")
-    found = [
-        q
-        for q in questions
-        if q.key.startswith(key)
-        or q.key.endswith(key)
-        or (cut and head and tail and q.key.startswith(head) and q.key.endswith(tail))
-    ]
-    return [q for q in found if q.is_open] or found
-
-
-async def _look(parts: Parts, task: TaskKey) -> None:
-    async with parts.engine() as engine:
-        await engine.refresh(task)
-
-
-def _became(question: QuestionRecord) -> str:
-    """Say what became of a question that is not open any more."""
-    key = inert_line(question.key)
-    if question.state == "withdrawn":
-        return f"{key} is not asked any more (withdrawn {clock_words(question.closed_at)})."
-    state = {
-        "queued": "saved, and not sent yet",
-        "sent": "sent, and not acknowledged yet",
-        "acknowledged": f"acknowledged {clock_words(question.acknowledged_at)}",
-        "settled": f"settled {clock_words(question.closed_at)}",
-    }.get(question.state, question.state)
-    given = readable_json(question.response_json or "null")
-    shown = given if len(given) <= 200 else f"{given[:200]}…"
-    by = f" by {inert_line(question.answered_by)}" if question.answered_by else ""
-    return f"{key} was answered{by} already: {shown} ({state})."
-
-
-def compose(question: QuestionRecord, said: Said, abilities: Abilities = NONE) -> Answer:
+def compose(question: QuestionRecord, said: Said, asker: Asker = NOTHING) -> Answer:
     """Return the answer to *question*; raises `CommandError` (usage) when it is not valid, field by field.
 
-    *abilities* are what its server may ask beside elicitations.
+    *asker* is what is known of its server.
     """
     from app.cli.shapes import parsed
+
+    abilities = asker.abilities
 
     name = f"{inert_line(str(question.task))} {inert_line(question.key)}"
     request = parsed(question.request_json)
@@ -259,7 +193,7 @@ def compose(question: QuestionRecord, said: Said, abilities: Abilities = NONE) -
 
         return Answer(question, "accept", result(mode, params, said, abilities))
     if mode == "url":
-        return _consent(question, said, params)
+        return _consent(question, said, text_of(params, "url"), asker.url)
     schema = params.get("requestedSchema")
     if not isinstance(schema, Mapping):
         schema = {"type": "object", "properties": {}}
@@ -271,24 +205,20 @@ def compose(question: QuestionRecord, said: Said, abilities: Abilities = NONE) -
     return Answer(question, "accept", content)
 
 
-def _consent(question: QuestionRecord, said: Said, params: Mapping[str, Any]) -> Answer:
-    """Return the consent to open a page, after showing which one it is."""
+def _consent(question: QuestionRecord, said: Said, url: str, server_url: str | None) -> Answer:
+    """Return the consent to open a page, after showing which one it is; raises `CommandError` (usage)."""
     from app.cli.parts import json_object, read_argument
 
     if said.fields or said.nulls:
         raise usage("This question opens a web page and has no fields; --accept '{}' consents.")
     if said.content is not None and json_object(read_argument(said.content, "--accept"), "--accept"):
         raise usage("This question opens a web page and takes no content; --accept '{}' consents.")
-    url = str(params.get("url", ""))
+    review = review_url(url, server_url)
     words(f"{inert_line(question.task.server)} asks you to open this page; it is not opened for you:")
     words(f"  {inert(url)}")
-    from urllib.parse import urlsplit
-
-    try:
-        host = urlsplit(url).hostname
-    except ValueError:
-        host = None
-    words(f"  host: {inert_line(host) if host else 'none, this is not a proper URL'}")
+    words("\n".join(address_lines(review)))
+    if review.problem is not None:
+        raise usage(f"{review.problem} Nothing was sent; --decline says no.")
     return Answer(question, "accept")
 
 
@@ -374,8 +304,8 @@ def _tell(
         code = FAILURES[delivery.failure]
     outcome: Mapping[str, Any] | None = None
     if delivery.outcome is not None and delivery.state == "acknowledged":
-        abilities = parts.abilities(question.task.server)
-        outcome, code = finish_outcome(reader, delivery.outcome, quiet=as_json, abilities=abilities)
+        asker = parts.asker(question.task.server)
+        outcome, code = finish_outcome(reader, delivery.outcome, quiet=as_json, asker=asker)
     else:
         said = inert_line(delivery.message) if delivery.message else ""
         words(f"{text} {said}".rstrip() if delivery.state == "refused" else said or text)

@@ -19,11 +19,10 @@ from app.cli.output import (
     status_words,
     words,
 )
-from app.cli.parts import Parts, json_object, load, read_argument, resolve, run_async
+from app.cli.parts import Asker, Parts, json_object, load, read_argument, resolve, run_async
 from app.cli.showing import lost_call_words, question_lines
 from app.cli.tasks import json_option, open_keys
 from app.cli.watching import Until, follow, print_change, timeout_option
-from app.config import NONE, Abilities
 from app.engine.commands import CallOutcome, Engine
 from app.text import inert_line
 from storage.records import Reader, TaskKey
@@ -102,11 +101,11 @@ def call(
         except KeyboardInterrupt:
             _say_where(reader, before, server, tool, repeated)
             raise
-        able = parts.abilities(outcome.key.server)
+        asker = parts.asker(outcome.key.server)
         if waited is None:
-            shape, code = finish_outcome(reader, outcome, quiet=as_json, abilities=able)
+            shape, code = finish_outcome(reader, outcome, quiet=as_json, asker=asker)
         else:
-            shape, code = _finish_waited(reader, outcome, quiet=as_json, abilities=able), waited
+            shape, code = _finish_waited(reader, outcome, quiet=as_json, asker=asker), waited
         if as_json:
             from app.cli.shapes import to_json
 
@@ -168,11 +167,11 @@ async def _fill(
 
 
 def finish_outcome(
-    reader: Reader, outcome: CallOutcome, *, quiet: bool, abilities: Abilities = NONE
+    reader: Reader, outcome: CallOutcome, *, quiet: bool, asker: Asker
 ) -> tuple[dict[str, Any], int]:
     """Say what became of a call (unless *quiet*); returns its JSON shape and the exit code.
 
-    *abilities* are what its server may ask beside elicitations.
+    *asker* is what is known of its server.
     """
     from app.cli.shapes import outcome_shape, parsed
 
@@ -199,7 +198,7 @@ def finish_outcome(
             data(name)
             for question in questions:
                 if question.is_open:
-                    words("\n".join(question_lines(question, abilities)))
+                    words("\n".join(question_lines(question, asker)))
             words(f"It asks first; `taskinbox answer {name}` answers.")
         return shape, Exit.INPUT_REQUIRED
     reason = inert_line(outcome.message) if outcome.message else ""
@@ -213,9 +212,7 @@ def finish_outcome(
     return shape, Exit.FAILED
 
 
-def _finish_waited(
-    reader: Reader, outcome: CallOutcome, *, quiet: bool, abilities: Abilities
-) -> dict[str, Any]:
+def _finish_waited(reader: Reader, outcome: CallOutcome, *, quiet: bool, asker: Asker) -> dict[str, Any]:
     """Print how a task that was waited for stands now; returns its JSON shape."""
     from app.cli.shapes import outcome_shape, parsed
 
@@ -223,7 +220,7 @@ def _finish_waited(
     if not quiet:
         for question in questions:
             if question.is_open:
-                words("\n".join(question_lines(question, abilities)))
+                words("\n".join(question_lines(question, asker)))
         if task.state.result_json is not None:
             data("\n".join(result_lines(parsed(task.state.result_json))))
         if task.state.error_json is not None:

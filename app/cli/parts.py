@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from time import time_ns
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from app.cli.exits import CommandError, Exit, usage
-from app.config import Abilities, ServerEntry, ServersFile, servers
+from app.config import NONE, Abilities, ServerEntry, ServersFile, servers
 from app.engine.commands import Engine
 from app.paths import Paths, find
 from app.text import inert_line
@@ -26,6 +26,19 @@ T = TypeVar("T")
 def now_ms() -> int:
     """Return the time in milliseconds since the Unix epoch."""
     return time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """What the servers file says of the server that asks."""
+
+    abilities: Abilities = NONE
+    """What it may ask beside elicitations."""
+    url: str | None = None
+    """Its address; ``None``: it has none."""
+
+
+NOTHING: Final = Asker()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +75,10 @@ class Parts:
         """Return the entries of the servers file. Raises `ConfigError`."""
         return servers(self.paths.servers_file)
 
-    def abilities(self, server: str) -> Abilities:
-        """Return what a server may ask beside elicitations; nothing where its entry can't be used."""
-        return ServersFile(self.paths.servers_file).abilities(server)
+    def asker(self, server: str) -> Asker:
+        """Return what is known of a server that asks; nothing where its entry can't be used."""
+        file = ServersFile(self.paths.servers_file)
+        return Asker(file.abilities(server), file.url(server))
 
 
 @asynccontextmanager

@@ -94,6 +94,7 @@ def question_shape(question: QuestionRecord) -> dict[str, Any]:
     """Return a question, with what became of it."""
     return {
         "key": question.key,
+        "fingerprint": question.fingerprint,
         "method": question.method,
         "state": question.state,
         "request": embedded(question.request_json),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from app.cli.output import (
@@ -14,9 +14,10 @@ from app.cli.output import (
     short_key,
     status_words,
 )
-from app.config import NONE, Abilities
+from app.cli.parts import NOTHING, Asker
 from app.engine.commands import REFUSED_HERE, answerable, asks_too_much, is_refused_here, unanswerable
 from app.text import inert, inert_line
+from app.urls import UrlReview, review_url
 from storage.records import EventRecord, QuestionRecord, TaskRecord
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ _CHOICES_MOST: Final = 12
 _DETAILS: Final = ("key", "to", "message", "reason", "problem", "taskId")
 
 
-def question_lines(question: QuestionRecord, abilities: Abilities = NONE) -> list[str]:
+def question_lines(question: QuestionRecord, asker: Asker = NOTHING) -> list[str]:
     """Return a question in the server's own words, each line marked as the server's, and how to answer it.
 
-    *abilities* are what its server may ask beside elicitations.
+    *asker* is what is known of its server.
     """
     from app.cli.shapes import parsed
 
@@ -51,7 +52,7 @@ def question_lines(question: QuestionRecord, abilities: Abilities = NONE) -> lis
     if isinstance(params.get("url"), str):
         lines.append(f"  | URL: {inert_line(params['url'], len(params['url']))}")
     if question.is_open:
-        lines += _answer_lines(question, params, abilities)
+        lines += _answer_lines(question, params, asker)
     if question.state == "acknowledged" and question.still_asked:
         lines.append(
             "  acknowledged, and still asked for; "
@@ -62,18 +63,33 @@ def question_lines(question: QuestionRecord, abilities: Abilities = NONE) -> lis
     return lines
 
 
-def _answer_lines(question: QuestionRecord, params: dict[str, Any], abilities: Abilities) -> list[str]:
-    if (why := unanswerable(question, abilities)) is not None:
+def _answer_lines(question: QuestionRecord, params: dict[str, Any], asker: Asker) -> list[str]:
+    if (why := unanswerable(question, asker.abilities)) is not None:
         return [f"  {why} `taskinbox cancel {command_name(question.task)}` does that."]
-    mode = answerable(question, abilities)
+    mode = answerable(question, asker.abilities)
     if mode == "sampling" or mode == "roots":
         from app.cli.results import result_lines
 
-        return result_lines(mode, params, abilities)
+        return result_lines(mode, params, asker.abilities)
     if mode == "url":
-        return ["  --accept '{}' consents to opening it; it is not opened for you"]
+        review = review_url(text_of(params, "url"), asker.url)
+        if review.problem is not None:
+            return [*address_lines(review), "  --decline says no, --dismiss closes it without a choice"]
+        return [*address_lines(review), "  --accept '{}' consents to opening it; it is not opened for you"]
     schema = params.get("requestedSchema")
     return field_lines(schema if isinstance(schema, dict) else {"type": "object", "properties": {}})
+
+
+def text_of(params: Mapping[str, Any], name: str) -> str:
+    """Return the text that a server gave under *name*; empty where it gave none."""
+    value = params.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def address_lines(review: UrlReview) -> list[str]:
+    """Return what a person should know about an address before agreeing to it."""
+    told = [*review.warnings, *([review.problem] if review.problem else [])]
+    return [f"    host: {inert_line(review.host, 300) or 'none'}", *(f"    ! {text}" for text in told)]
 
 
 def field_lines(schema: dict[str, Any]) -> list[str]:
@@ -150,9 +166,9 @@ def _title(field: Field) -> str:
 
 
 def task_lines(
-    task: TaskRecord, questions: Sequence[QuestionRecord], now: int, abilities: Abilities = NONE
+    task: TaskRecord, questions: Sequence[QuestionRecord], now: int, asker: Asker = NOTHING
 ) -> list[str]:
-    """Return one task for a person, without its result; *abilities* as in `question_lines`."""
+    """Return one task for a person, without its result; *asker* as in `question_lines`."""
     state = task.state
     pairs = [
         ("task" if task.kind == "task" else "call", str(task.key)),
@@ -174,7 +190,7 @@ def task_lines(
         name = command_name(task.key)
         lines.append(f"`taskinbox answer --ask-on {name}` lets it ask on, `taskinbox cancel {name}` ends it.")
     for question in questions:
-        lines += ["", *question_lines(question, abilities)]
+        lines += ["", *question_lines(question, asker)]
     return lines
 
 

@@ -141,7 +141,7 @@ def print_task(parts: Parts, reader: Reader, key: TaskKey, *, as_json: bool) -> 
     if as_json:
         json_line(to_json(task_shape(record, questions, reader.events(key))))
         return
-    lines = task_lines(record, questions, parts.now(), parts.abilities(record.key.server))
+    lines = task_lines(record, questions, parts.now(), parts.asker(record.key.server))
     if record.state.result_json is not None:
         lines += ["", "result", *result_lines(parsed(record.state.result_json))]
     if record.state.error_json is not None:

@@ -75,6 +75,14 @@ class ServersFile:
             return NONE
         return NONE if entry is None or entry.problem is not None else entry.abilities
 
+    def url(self, name: str) -> str | None:
+        """Return the address of a server; ``None`` where it has none, or its entry can't be used."""
+        try:
+            entry = self.entries().get(name)
+        except ConfigError:
+            return None
+        return None if entry is None or entry.problem is not None else entry.url
+
     def remove(self, name: str) -> None:
         """Remove an entry. Raises `ConfigError`, `UnknownServer` among them."""
         remove_server(self.path, name)

@@ -184,16 +184,110 @@ def test_an_answered_question_ends_with_3_and_what_became_of_it(
     assert len(sent(home)) == 1
 
 
-def test_a_question_nobody_has_looked_for_yet_is_looked_for_once(home: Installation) -> None:
+def comes_with_the_look(home: Installation) -> None:
+    """Let a question be asked that the store hears of when its server is looked at."""
     key = home.task("tsk_1")
 
     def asked_meanwhile(store: object) -> None:
         home.store.forget(key)
-        home.task("tsk_1", form_question("late", "{}"))
+        home.task("tsk_1", form_question("late", "{}", "Delete all of it?"))
 
     home.engine.on_refresh = asked_meanwhile
-    assert home.run("answer", "tsk_1", "late", "--decline") == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["late", "--decline"], ["--decline"], ["--accept", "{}"], ["--defaults"], ["--dismiss"], []],
+)
+def test_a_question_that_nobody_can_have_read_is_shown_and_not_answered(
+    home: Installation, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    comes_with_the_look(home)
+    assert home.run("answer", "tsk_1", *options) == 6
+    error = capsys.readouterr().err
+    assert "  | Delete all of it?" in error
+    assert "nothing was sent" in error
+    assert [what[0] for what in home.engine.asked] == ["refresh"]
+    assert home.run("answer", "tsk_1", *(options or ["--decline"])) == 0, "it has been read now"
     assert [what[0] for what in home.engine.asked] == ["refresh", "answer"]
+
+
+def test_a_question_that_was_read_elsewhere_is_named_by_its_fingerprint(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    comes_with_the_look(home)
+    assert home.run("answer", "tsk_1", "late", "--decline", "--fingerprint", "print-la") == 0
+    assert [what[0] for what in home.engine.asked] == ["refresh", "answer"]
+
+
+@pytest.mark.parametrize("options", [["--decline"], ["--defaults"], ["--decline", "--dry-run"]])
+def test_an_answer_goes_to_no_other_question_than_the_one_that_was_read(
+    home: Installation, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    home.task("tsk_1", form_question("k", "{}"))
+    assert home.run("answer", "tsk_1", *options, "--fingerprint", "print-of-another") == 3
+    error = capsys.readouterr().err
+    assert "not what you read" in error
+    assert "print-k" not in error.split("fingerprint is")[0]
+    assert not home.engine.asked
+
+
+def test_a_fingerprint_is_given_with_an_answer_and_long_enough(home: Installation) -> None:
+    home.task("tsk_1", form_question("k", "{}"))
+    assert home.run("answer", "tsk_1", "--decline", "--fingerprint", "print-") == 2
+    assert home.run("answer", "tsk_1", "--decline", "--fingerprint", "") == 2
+    assert home.run("answer", "tsk_1", "--again", "--fingerprint", "print-k-long") == 2
+    assert home.run("answer", "tsk_1", "--ask-on", "--fingerprint", "print-k-long") == 2
+    assert not home.engine.asked
+
+
+def test_the_fingerprint_is_in_what_show_prints_as_json(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.task("tsk_1", form_question("the-key", "{}"))
+    assert home.run("show", "tsk_1", "--json") == 0
+    (question,) = json.loads(capsys.readouterr().out)["questions"]
+    assert question["fingerprint"] == "print-the-key"
+    assert home.run("answer", "tsk_1", "--decline", "--fingerprint", question["fingerprint"]) == 0
+
+
+@pytest.mark.rule("elicitation.url-valid")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "https://",
+        "https://a.example\\@b.example/",
+        "https://[bad",
+        "data:text/html,x",
+        "https://exa%6dple.com/",
+    ],
+)
+def test_no_consent_is_given_to_an_address_that_is_not_opened(
+    home: Installation, capsys: pytest.CaptureFixture[str], url: str
+) -> None:
+    home.task("tsk_1", url_question("k", url))
+    assert home.run("answer", "tsk_1", "--accept", "{}") == 2
+    assert "--decline" in capsys.readouterr().err
+    assert not home.engine.asked
+    assert home.run("show", "tsk_1") == 0
+    shown = capsys.readouterr().out
+    assert "--accept" not in shown
+    assert "--decline" in shown
+    assert home.run("answer", "tsk_1", "--decline") == 0
+
+
+def test_what_is_odd_about_an_address_is_said_before_anybody_agrees(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.task("tsk_1", url_question("k", "http://user@xn--80ak6aa92e.com:81/pay"))
+    assert home.run("show", "tsk_1") == 0
+    shown = capsys.readouterr().out
+    assert home.run("answer", "tsk_1", "--accept", "{}") == 0
+    for text in (shown, capsys.readouterr().err):
+        assert "host: xn--80ak6aa92e.com:81" in text
+        assert text.count("    ! ") >= 4, text
 
 
 def test_a_task_without_open_questions_ends_with_3(home: Installation) -> None:
