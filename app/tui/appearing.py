@@ -23,14 +23,11 @@ class Appearance:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._since: float | None = None
-        self._painted_at = float("inf")
-        """By the clock that events are stamped with."""
 
     def seen(self) -> None:
         """It is being painted."""
         if self._since is None:
             self._since = self._monotonic()
-            self._painted_at = events.Event().time
 
     def moved(self) -> None:
         """Begin the moment anew: it has moved under the person's hand."""
@@ -38,9 +35,16 @@ class Appearance:
             self._since = self._monotonic()
 
     def is_settled(self, app: App[object]) -> bool:
-        """Say whether what is pressed now was meant for it."""
+        """Say whether what is pressed now was meant for it.
+
+        What was pressed too early begins the moment anew: a key that is held down never answers.
+        """
         if self._since is None:
             return False
-        pressed_at = getattr(app, "pressed_at", None)
-        in_time = pressed_at is None or pressed_at >= self._painted_at
-        return in_time and self._monotonic() >= self._since + GRACE
+        pressed_at: float | None = getattr(app, "pressed_at", None)
+        late = 0.0 if pressed_at is None else max(0.0, events.Event().time - pressed_at)
+        pressed = self._monotonic() - late
+        if pressed >= self._since + GRACE:
+            return True
+        self._since = max(self._since, pressed)
+        return False

@@ -99,7 +99,8 @@ class LeavesSafely(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """Note when something was pressed, however late its turn comes."""
-        if isinstance(event, events.Key | events.MouseDown | events.MouseUp | events.Click):
+        # Not of a click: that one is made from the others when their turn comes.
+        if isinstance(event, events.Key | events.MouseDown | events.MouseUp):
             self.pressed_at = event.time
         await super().on_event(event)
 

@@ -395,7 +395,7 @@ def test_answers_act_on_the_question_that_is_shown(scene: Scene) -> None:
         walk.shows("Accept ^S")
         walk.drawn(f"{name}.message", f"{name}.key")
         walk.terminal.press_until("space", lambda s: "(•) Yes" in s)
-        walk.terminal.press_until("ctrl+s", lambda s: "Accept ^S" not in s or "refused" in s)
+        walk.terminal.answer_until("ctrl+s", lambda s: "Accept ^S" not in s or "refused" in s)
         if name == "answer":
             walk.wait(lambda s: "1 earlier question" in s, "the answered question")
             walk.drawn("answered.message")

@@ -127,32 +127,55 @@ class Terminal:
         for name in keys:
             os.write(self._master, key(name).encode())
 
-    def click(self, text: str) -> None:
-        """Click the middle of *text*, which must stand on the screen once."""
+    def where(self, text: str) -> tuple[int, int]:
+        """Return the column and row of the middle of *text*, which must stand on the screen once."""
         with self._changed:
             lines = self._lines()
         (row,) = [number for number, line in enumerate(lines) if text in line]
-        column = lines[row].index(text) + len(text) // 2  # one column a character: no wide ones before it
+        # One column a character: no wide ones before it.
+        return lines[row].index(text) + len(text) // 2 + 1, row + 1
+
+    def click(self, text: str) -> None:
+        """Click the middle of *text*, which must stand on the screen once."""
+        self.click_at(*self.where(text))
+
+    def click_at(self, column: int, row: int) -> None:
+        """Click a place, counted from 1."""
         for ending in "Mm":
-            self.send(f"\x1b[<0;{column + 1};{row + 1}{ending}")
+            self.send(f"\x1b[<0;{column};{row}{ending}")
 
     def click_until(
         self, text: str, holds: Callable[[str], bool], *, patience: float = 4, tries: int = 5
     ) -> None:
-        """Click *text* until *holds* says yes of the screen.
-
-        A click right after a question appeared is not taken, and says so; and the screen may be laid out anew
-        under the pointer.
+        """Click *text* until *holds* says yes of the screen: it may be laid out anew under the pointer, and a
+        click right after a question appeared is not taken.
         """
-        for _ in range(tries):
+
+        def click() -> None:
             if text in self.text():
                 self.click(text)
+
+        self._calmly(click, holds, f"a click on {text}", patience, tries)
+
+    def answer_until(
+        self, name: str, holds: Callable[[str], bool], *, patience: float = 1.5, tries: int = 10
+    ) -> None:
+        """Press a key that answers until *holds* says yes of the screen; calmly, since what is pressed right
+        after a question appeared is not taken, however often.
+        """
+        self._calmly(lambda: self.send(name), holds, name, patience, tries)
+
+    def _calmly(
+        self, act: Callable[[], None], holds: Callable[[str], bool], what: str, patience: float, tries: int
+    ) -> None:
+        for _ in range(tries):
+            act()
             try:
-                self.wait_until(holds, f"a click on {text}", patience)
+                self.wait_until(holds, what, patience)
                 return
             except AssertionError:
                 continue
-        self.wait_until(holds, f"a click on {text}", 1)
+        self.wait_until(holds, what, 1)
 
     def wait_until(
         self, holds: Callable[[str], bool], what: str = "the condition", timeout: float = 20

@@ -75,5 +75,6 @@ class MarkingScreen(FilteredScreen):
             say(self.app, "Mark tasks that ask the same first: Space.")
             return
         from app.tui.screens.together import TogetherScreen
+        from app.tui.widgets.drafts import drafts_of
 
-        self.app.push_screen(TogetherScreen(questions))
+        self.app.push_screen(TogetherScreen(questions, drafts_of(self.app).of(questions[0])))

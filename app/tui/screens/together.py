@@ -22,7 +22,8 @@ from app.engine.commands import Answer, Engine, EngineError, answerable
 from app.text import plural
 from app.tui.appearing import Appearance
 from app.tui.screens.replies import offer_replies
-from app.tui.widgets.form_fields import FormFields
+from app.tui.widgets.drafts import drafts_of
+from app.tui.widgets.form_fields import FormFields, read_draft
 from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertLine, InertText, Part, cell, content, joined_line, say
 from app.tui.widgets.question_card import ACTION_WORDS, Action, MessageBox, request_params
@@ -111,18 +112,22 @@ class TogetherScreen(Screen[None]):
     ]
 
     def __init__(
-        self, questions: Sequence[QuestionRecord], *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        questions: Sequence[QuestionRecord],
+        draft_json: str | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """*draft_json* is the draft of the first of them: what is typed here is kept as that."""
         super().__init__()
         self.asked = [Asked(question) for question in questions]
         first = questions[0]
         self.params = request_params(first)
         self.fields: FormFields | None = None
         if answerable(first) == "form":
-            self.fields = FormFields(form_of(self.params.get("requestedSchema")))
+            self.fields = FormFields(form_of(self.params.get("requestedSchema")), read_draft(draft_json))
         self.sending = False
         self._appearance = Appearance(monotonic)
-        self._leaving = False
         self._title = InertLine("", classes="title")
         self._review = InertText("", classes="review")
         self._review.display = False
@@ -204,6 +209,7 @@ class TogetherScreen(Screen[None]):
             now = host_of(self).reader.question(asked.question.id)
             if now is None or not now.is_open or now.fingerprint != asked.question.fingerprint:
                 asked.outcome, asked.said = "withdrawn", "✗ no longer asked; nothing is sent"
+                self._pass_on()
         self._show()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
@@ -233,6 +239,17 @@ class TogetherScreen(Screen[None]):
         if self.fields is not None and not self.sending and self.waiting:
             offer_replies(self.asked[0].question, self.fields)
 
+    def _keep(self) -> None:
+        """Keep what is typed, as the draft of the first question that is still asked."""
+        if self.fields is not None and self.waiting:
+            drafts_of(self.app).keep(self.waiting[0].question.id, self.fields.draft_json)
+
+    def _pass_on(self) -> None:
+        """Keep it for the next question when the first has gone, unless that has a draft of its own."""
+        typed = self.fields is not None and bool(self.fields.entries)
+        if typed and self.waiting and drafts_of(self.app).of(self.waiting[0].question) is None:
+            self._keep()
+
     def action_show_json(self) -> None:
         """Show or hide exactly what each of them would get."""
         self._review.display = not self._review.display and self.fields is not None
@@ -245,9 +262,9 @@ class TogetherScreen(Screen[None]):
         self._review.show(preview(self.asked[0].question, self.fields))
 
     def on_form_fields_changed(self, event: FormFields.Changed) -> None:
-        """Keep the shown JSON true; leaving asks again."""
+        """Keep the draft, and the shown JSON true."""
         event.stop()
-        self._leaving = False
+        self._keep()
         if self._review.display:
             self._show_review()
 
@@ -271,7 +288,9 @@ class TogetherScreen(Screen[None]):
     async def _send(
         self, engine: Engine, waiting: Sequence[Asked], action: Action, content_json: str | None
     ) -> None:
-        app, room = self.app, asyncio.Semaphore(AT_ONCE)
+        app, room, drafts = self.app, asyncio.Semaphore(AT_ONCE), drafts_of(self.app)
+        # What is typed must be safe even if saving the answer fails, and no draft may follow the answer.
+        await drafts.save()
 
         async def one(asked: Asked) -> None:
             question = asked.question
@@ -283,6 +302,8 @@ class TogetherScreen(Screen[None]):
                     asked.outcome, asked.said = "withdrawn" if gone else "failed", f"✗ {error.message}"
                 else:
                     asked.outcome, asked.said = delivery.state, _OUTCOMES[delivery.state]
+                    if delivery.state not in ("refused", "withdrawn"):
+                        drafts.drop(question.id)
                     if delivery.message:
                         asked.said += f". {delivery.message}"
 
@@ -306,12 +327,8 @@ class TogetherScreen(Screen[None]):
         self._status.show(text, style)
 
     def action_back(self) -> None:
-        """Leave; what is typed is given up only by a second press."""
-        typed = self.fields is not None and bool(self.fields.entries) and bool(self.waiting)
-        if typed and not self.sending and not self._leaving:
-            self._leaving = True
-            self._say("Escape again to leave: what you typed here is not kept.", "$text-warning")
-            return
+        """Leave; what is typed is the draft of the first question."""
+        drafts_of(self.app).save_soon()
         self.dismiss(None)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from app.config import NONE, Abilities
 from app.engine.commands import answerable, unanswerable
 from app.tui.widgets.browser import open_in_browser
-from app.tui.widgets.question_card import QuestionCard, request_params
+from app.tui.widgets.question_card import QuestionCard
 from app.tui.widgets.question_form import QuestionForm
 from app.tui.widgets.question_other import QuestionOther
 from app.tui.widgets.question_roots import QuestionRoots
@@ -34,12 +34,8 @@ def make_card(
         return QuestionSampling(question, draft_json, abilities, monotonic=monotonic)
     if kind == "roots":
         return QuestionRoots(question, abilities, monotonic=monotonic)
-    if question.method != "elicitation/create":
-        return QuestionOther(question, unanswerable(question, abilities), monotonic=monotonic)
-    # A form may leave its mode out (elicitation, "Elicitation Requests").
-    mode = request_params(question).get("mode", "form")
-    if mode == "url":
+    if kind == "url":
         return QuestionUrl(question, opener=opener, monotonic=monotonic)
-    if mode == "form":
+    if kind == "form":
         return QuestionForm(question, draft_json, monotonic=monotonic)
-    return QuestionOther(question, monotonic=monotonic)
+    return QuestionOther(question, unanswerable(question, abilities) or "", monotonic=monotonic)

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.widgets import Button
 
 from app.tui.messages import CancelRequested
-from app.tui.widgets.inert import InertText, content, joined
+from app.tui.widgets.inert import InertText, content
 from app.tui.widgets.json_view import pretty
 from app.tui.widgets.question_card import QuestionCard
 from storage.records import QuestionRecord
@@ -21,23 +21,16 @@ class QuestionOther(QuestionCard):
     def __init__(
         self,
         question: QuestionRecord,
-        why: str | None = None,
+        why: str,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """*why* says it in more words than the kind alone does."""
+        """*why* says why it is not answered here, and what can be done."""
         super().__init__(question, monotonic=monotonic)
         self._why = why
 
     def body(self) -> ComposeResult:
-        yield InertText(
-            joined(
-                ("This installation does not answer questions of this kind: ", "$text-warning"),
-                (self.question.method or "‹no method›", "bold"),
-                f"\n{self._why}" if self._why else "",
-                "\nThe task keeps waiting for an answer. You can cancel the task, or leave it waiting.\n",
-            )
-        )
+        yield InertText(f"{self._why}\n", "$text-warning")
         yield InertText(pretty(self.question.request_json), "$text-muted")
 
     def buttons(self) -> ComposeResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from textual import events
 
 from app.tui.appearing import GRACE, Appearance
@@ -25,13 +26,27 @@ def test_nothing_counts_before_it_was_painted_however_long_it_takes() -> None:
     assert appearance.is_settled(app(None))
 
 
-def test_what_was_pressed_before_it_was_painted_never_counts() -> None:
+@pytest.mark.parametrize("early", [0.001, GRACE - 0.05, -0.001, -5.0])
+def test_what_was_pressed_too_early_never_counts_however_late_its_turn_comes(early: float) -> None:
     now = [0.0]
     appearance = Appearance(lambda: now[0])
-    early = events.Event().time
+    now[0] = 50.0
     appearance.seen()
-    now[0] = 100.0
-    assert not appearance.is_settled(app(early - 0.001))
+    for waited in (0.01, 1.0, 100.0):
+        now[0] += waited
+        pressed = 50.0 + early
+        assert not appearance.is_settled(app(events.Event().time - (now[0] - pressed)))
+    assert appearance.is_settled(app(events.Event().time))
+
+
+def test_a_key_that_is_held_down_never_counts_and_one_after_a_pause_does() -> None:
+    now = [0.0]
+    appearance = Appearance(lambda: now[0])
+    appearance.seen()
+    for _ in range(100):
+        now[0] += 0.1
+        assert not appearance.is_settled(app(events.Event().time))
+    now[0] += GRACE + 0.1
     assert appearance.is_settled(app(events.Event().time))
 
 

@@ -46,7 +46,7 @@ async def together(shell: Shell, pilot: Pilot[None]) -> TogetherScreen:
     screen = shell.app.screen
     assert isinstance(screen, TogetherScreen)
     await until(pilot, lambda: "to be answered together" in painted(shell.app))
-    screen._appearance._since = screen._appearance._painted_at = 0.0
+    screen._appearance._since = 0.0
     return screen
 
 
@@ -138,6 +138,56 @@ async def test_a_question_that_goes_while_the_form_is_open_gets_nothing(inbox: S
         await until(pilot, lambda: "1 sent, 1 not sent" in painted(inbox.app))
         assert list(answers(inbox)) == ["tsk_a"]
         assert not screen.waiting
+
+
+def drafts(shell: Shell) -> dict[str, str | None]:
+    rows = (shell.store.reader.questions(row.key)[0] for row in shell.store.reader.list_rows())
+    return {question.task.id: question.draft_json for question in rows}
+
+
+async def test_what_is_typed_is_the_draft_of_the_first_and_there_again_after_leaving(inbox: Shell) -> None:
+    for id in ("tsk_a", "tsk_b"):
+        add(inbox, id)
+    async with inbox.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await pilot.press("space", "space")
+        screen = await together(inbox, pilot)
+        first, second = (asked.question.task.id for asked in screen.asked)
+        await pilot.press("4", "2", "tab", *"because")
+        await until(pilot, lambda: "because" in (drafts(inbox)[first] or ""))  # nobody has left a field
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(inbox.app.screen, InboxScreen))
+        assert json.loads(drafts(inbox)[first] or "") == {"n": "42", "why": "because"}
+        assert drafts(inbox)[second] is None
+        await together(inbox, pilot)
+        assert "because" in painted(inbox.app)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "2 sent" in painted(inbox.app))
+        assert {id: a["content"]["n"] for id, a in answers(inbox).items()} == {first: 42, second: 42}
+
+
+@pytest.mark.parametrize("own", [None, '{"why": "my own"}'])
+async def test_what_is_typed_passes_on_when_the_first_goes_and_overwrites_no_other_draft(
+    inbox: Shell, own: str | None
+) -> None:
+    for id in ("tsk_a", "tsk_b"):
+        add(inbox, id)
+    async with inbox.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await pilot.press("space", "space")
+        screen = await together(inbox, pilot)
+        first, second = (asked.question for asked in screen.asked)
+        if own is not None:
+            inbox.store.save_draft(second.id, own)
+            screen.asked[1].question = inbox.store.reader.questions(second.task)[0]
+        await pilot.press("4", "2")
+        writes = TaskWrites(question_changes=(QuestionChange(first.id, "withdrawn"),))
+        inbox.store.change_task(first.task, lambda _task, _questions: writes)
+        inbox.engine.changed(first.task)
+        await until(pilot, lambda: "no longer asked" in painted(inbox.app))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(inbox.app.screen, InboxScreen))
+        await until(pilot, lambda: drafts(inbox)[second.task.id] == (own or '{"n": "42"}'))
 
 
 async def test_saved_answers_are_summed_up_apart_and_outlive_the_screen(inbox: Shell) -> None:
