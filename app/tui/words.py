@@ -120,7 +120,7 @@ def status_of(row: TaskRow) -> Status:
     if row.open_questions:
         return Status("!", plural(row.open_questions, "question"), "ask")
     if state.status == "input_required":
-        return Status("↻", "answered", "run")
+        return Status("↻", "waiting", "run")
     if row.kind == "call":
         return Status("⋯", "calling", "run")
     if state.status in (None, "working"):

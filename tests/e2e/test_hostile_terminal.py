@@ -194,6 +194,16 @@ class Walk:
             self.settle()
         self.drawn(*places)
 
+    def read(self, *places: str, presses: int = 20) -> None:
+        """Walk on with Tab, and page through whatever scrolls there, until *places* have been drawn."""
+        for _ in range(presses):
+            for key in ("tab", "pagedown", "pagedown", "pagedown"):
+                if not set(places) - self.seen:
+                    return
+                self.press(key)
+                self.settle()
+        self.drawn(*places)
+
     def to_list(self) -> None:
         """Leave whatever is open, filters included."""
         self.terminal.press_until("escape", lambda s: "n call" in s and not filtered(s))
@@ -337,7 +347,7 @@ def test_a_sampling_request_is_looked_at_where_it_was_turned_on(
     scene.program.run("servers", "allow", "hostile", "--sampling")
     walk = Walk(scene, columns, rows)
     walk.open("needs-you", "t-other-")
-    walk.sight("sampling.key", "sampling.prompt", "sampling.hint")
+    walk.read("sampling.key", "sampling.prompt", "sampling.hint")
     walk.terminal.press_until("tab", lambda s: "Refuse" in s)  # the buttons are below what was just seen
     walk.end()
     assert scene.server.sent("tasks/update") == []
@@ -386,6 +396,34 @@ def test_tools_servers_dialogs_and_notices_are_looked_at(scene: Scene, columns: 
     walk.terminal.press_until("tab", lambda s: "Save…" in s)
     walk.end()
     assert scene.server.sent("tasks/update") == []
+
+
+@SIZES
+def test_several_at_once_saved_replies_and_a_code_for_a_phone_are_looked_at(
+    scene: Scene, columns: int, rows: int
+) -> None:
+    walk = Walk(scene, columns, rows)
+    walk.find("needs-you", "t-answer-")
+    walk.press("space")
+    walk.shows("answer 1 marked")
+    walk.reach("A", "to be answered together")
+    walk.drawn("answer.message", "answer.key")
+    walk.terminal.press_until("space", lambda s: "(•) Yes" in s)
+    walk.reach("ctrl+l", "No reply to this question is saved")
+    walk.press("mine", "tab")
+    walk.terminal.answer_until("enter", lambda s: "They only fill in the form" in s)
+    walk.terminal.press_until("escape", lambda s: "They only fill in" not in s)
+    walk.reach("ctrl+o", "Accept sends exactly this")
+    walk.to_list()
+
+    walk.open("needs-you", "t-url-")
+    walk.sight("url.fair.message")
+    walk.click_until("QR code…", lambda s: "Tell hostile that you agree" in s)
+    walk.click_until("Show", lambda s: "for your phone" in s)
+    walk.shows("▀▀▀▀")
+    walk.end()
+    (sent,) = scene.server.sent("tasks/update")
+    assert sent["inputResponses"] == {"a": {"action": "accept"}}
 
 
 def test_answers_act_on_the_question_that_is_shown(scene: Scene) -> None:

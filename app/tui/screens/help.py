@@ -34,6 +34,7 @@ KEYS: Final = (
     ("Ctrl+S", "accept: send what is filled in"),
     ("Ctrl+Z  Ctrl+Y", "undo, over all fields of the form; redo"),
     ("Ctrl+G", "write a text in your own editor (VISUAL or EDITOR)"),
+    ("PageDown", "read a long question on, PageUp back"),
     ("Ctrl+O", "show exactly what Accept would send"),
     ("Ctrl+L", "saved replies to this question: they fill in the form, and send nothing"),
     ("Ctrl+R  Ctrl+N", "a field: back to untouched; null, where that is an answer"),

@@ -19,7 +19,7 @@ from textual.screen import Screen
 from textual.widgets import Button
 
 from app.engine.commands import Answer, Engine, EngineError, answerable
-from app.text import plural
+from app.text import inert_line, plural
 from app.tui.appearing import Appearance
 from app.tui.screens.replies import offer_replies
 from app.tui.widgets.drafts import drafts_of
@@ -76,11 +76,11 @@ class Asked:
         question = self.question
         style = "$text-error" if self.said.startswith("✗") else "$text-success"
         parts: list[Part] = [
-            (question.task.server, "bold"),
+            (inert_line(question.task.server, 40), "bold"),
             (" › ", "$text-muted"),
-            (tool, "bold"),
-            f"  {question.task.id}",
-            (f"  {question.key}", "$text-muted"),
+            (inert_line(tool, 40), "bold"),
+            f"  {inert_line(question.task.id, 60)}",
+            (f"  {inert_line(question.key, 40)}", "$text-muted"),
         ]
         self.line.show(joined_line(*parts, (f"  {self.said}" if self.said else "", style)))
 

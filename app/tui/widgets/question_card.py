@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Literal
 
 from textual import events
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -86,7 +87,11 @@ class QuestionCard(Vertical):
     QuestionCard .buttons .danger { color: $text-error; }
     QuestionCard.gone > .buttons .answer { text-style: dim; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "accept", "Accept", id="question.accept")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "accept", "Accept", id="question.accept"),
+        Binding("pageup", "read(-1)", "Read up", show=False, id="question.up"),
+        Binding("pagedown", "read(1)", "Read on", show=False, id="question.down"),
+    ]
 
     class Closed(Message):
         """A person has read what a dead card says: it may go."""
@@ -179,6 +184,12 @@ class QuestionCard(Vertical):
         """Let the body scroll inside the card, so that its buttons stay in reach; *rows* for all of it."""
         # Two lines of frame, one of buttons, one below the card, one to say what became of an answer.
         self._body.styles.max_height = max(5, rows - 5)
+
+    def action_read(self, pages: int) -> None:
+        """Scroll what is asked: much of a long question holds nothing that the focus could go to."""
+        if self._body.max_scroll_y == 0:
+            raise SkipAction  # it is all in sight: whatever holds the card scrolls
+        self._body.scroll_relative(y=pages * max(1, self._body.size.height - 1), animate=False)
 
     def disarm(self) -> None:
         """Begin the time of grace again: the card has moved under the person's hand."""

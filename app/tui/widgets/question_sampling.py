@@ -32,7 +32,7 @@ class QuestionSampling(QuestionForm, Refusable):
 
     DEFAULT_CSS = """
     QuestionSampling MessageBox { margin: 0; }
-    QuestionSampling .asked { color: $text-muted; }
+    QuestionSampling .asked { color: $text-muted; max-height: 4; }
     QuestionSampling .count { margin: 0 0 1 0; }
     """
 
@@ -67,9 +67,8 @@ class QuestionSampling(QuestionForm, Refusable):
             yield InertText("\n".join(f"! The server's mistake: {f}" for f in asked.faults), classes="notice")
         with self._conversation:
             yield InertText(joined(*conversation(blocks_of(asked))))
-        yield InertText(
-            " · ".join(f"{name}: {inert_line(value)}" for name, value in asked.settings), classes="asked"
-        )
+        with MessageBox(classes="asked"):
+            yield InertText("\n".join(f"{name}: {inert_line(value)}" for name, value in asked.settings))
         yield self._count
         yield from super().body()
 

@@ -70,7 +70,7 @@ class RawView(Vertical):
         if text == self._text:
             return
         self._text = text
-        self._head.show("Everything sent and received, as JSON (secrets included)", "$text-muted")
+        self._head.show("Everything sent and received, but for typed secrets", "$text-muted")
         self._area.load_text(inert(text))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.task_app import KEY, TaskApp, ask, form, open_store, painted, row, shown, texts, until
+from fakes.task_app import KEY, TaskApp, ask, form, open_store, painted, question, row, shown, texts, until
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
@@ -212,3 +212,33 @@ async def test_a_warning_is_said_once_however_often_the_form_is_judged(store: St
         assert texts(row(card, "password")) == before
         assert texts(row(card, "d")).count("not valid here") == 1
         assert "its own schema" not in texts(row(card, "d"))
+
+
+CONSTANTS = {f"fixed_{n}": {"const": f"value {n}"} for n in range(40)}
+LONG = {
+    "address": question(
+        "elicitation/create",
+        {"mode": "url", "message": "Go", "url": "https://example.com/Ψ" + "x" * 4000 + "Ω"},
+    ),
+    "constants": form({"a": {"const": "Ψ"}, **CONSTANTS, "z": {"const": "Ω"}}),
+    "unknown": question(
+        "nobody/knows", {"a": "Ψ", **{f"b{n}": n for n in range(60)}, "z": "Ω"}, key="k"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+async def test_all_of_a_long_question_is_read_by_keys_alone(store: Store, kind: str) -> None:
+    ask(store, LONG[kind])
+    app = TaskApp(store)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(app.view.cards) == 1 and app.view.cards[0].is_mounted)
+        app.view.focus_question()
+        await pilot.pause()
+        for key, end in (("pagedown", "Ω"), ("pageup", "Ψ"), ("pagedown", "Ω")):
+            for _ in range(40):
+                if end in painted(app):
+                    break
+                await pilot.press(key)
+            assert end in painted(app), (key, painted(app))
+        assert not app.recorder.answers

@@ -50,7 +50,7 @@ CASES: list[tuple[TaskRow, str]] = [
     (record(section="needs-you", open_questions=2), "! 2 questions"),
     (record(section="needs-you", open_questions=1), "! 1 question"),
     (record(), "⋯ working"),
-    (record(status="input_required"), "↻ answered"),
+    (record(status="input_required"), "↻ waiting"),
     (record(cancel_requested_at=NOW), "⊘ cancel asked"),
     (record(section="needs-you", cancel_requested_at=NOW), "⊘ cancel asked"),
     (record(section="finished"), "✓ completed"),
