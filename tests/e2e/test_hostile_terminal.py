@@ -411,8 +411,8 @@ def test_several_at_once_saved_replies_and_a_code_for_a_phone_are_looked_at(
     walk.terminal.press_until("space", lambda s: "(•) Yes" in s)
     walk.reach("ctrl+l", "No reply to this question is saved")
     walk.press("mine", "tab")
-    walk.terminal.answer_until("enter", lambda s: "They only fill in the form" in s)
-    walk.terminal.press_until("escape", lambda s: "They only fill in" not in s)
+    walk.terminal.press_calmly("enter", lambda s: "They only fill in the form" in s)
+    walk.terminal.press_calmly("escape", lambda s: "They only fill in" not in s)
     walk.reach("ctrl+o", "Accept sends exactly this")
     walk.to_list()
 
@@ -433,7 +433,7 @@ def test_answers_act_on_the_question_that_is_shown(scene: Scene) -> None:
         walk.shows("Accept ^S")
         walk.drawn(f"{name}.message", f"{name}.key")
         walk.terminal.press_until("space", lambda s: "(•) Yes" in s)
-        walk.terminal.answer_until("ctrl+s", lambda s: "Accept ^S" not in s or "refused" in s)
+        walk.terminal.press_calmly("ctrl+s", lambda s: "Accept ^S" not in s or "refused" in s)
         if name == "answer":
             walk.wait(lambda s: "1 earlier question" in s, "the answered question")
             walk.drawn("answered.message")

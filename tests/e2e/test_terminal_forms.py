@@ -98,7 +98,7 @@ def test_two_tasks_that_ask_the_same_are_marked_and_answered_by_keys(tmp_path: P
         terminal.send("A")
         terminal.wait_for("2 questions to be answered together", "Accept all 2", *ids)
         terminal.press_until("space", lambda shown: "(•) Yes" in shown)
-        terminal.answer_until("ctrl+s", lambda shown: "2 sent" in shown)
+        terminal.press_calmly("ctrl+s", lambda shown: "2 sent" in shown)
         terminal.send("enter")
         terminal.wait_for("Finished 2", "n call a tool")
     assert proxy.passed["tasks/update"] == 2
@@ -136,7 +136,7 @@ def test_undo_preview_and_accept_are_keys_that_tmux_delivers(tmp_path: Path, pro
             terminal.press_until("ctrl+y", lambda shown: "(•) Yes" in shown)
             terminal.press_until("ctrl+o", lambda shown: "Hide JSON" in shown)
             terminal.wait_for('"approved": true')
-            terminal.answer_until("ctrl+s", lambda shown: "Accept ^S" not in shown)
+            terminal.press_calmly("ctrl+s", lambda shown: "Accept ^S" not in shown)
             terminal.wait_until(lambda _: proxy.passed["tasks/update"] == 1, f"the answer to {task}")
     finally:
         subprocess.run([*tmux, "kill-server"], capture_output=True, check=False)

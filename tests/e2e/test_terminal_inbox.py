@@ -101,7 +101,7 @@ def approve(terminal: Terminal) -> None:
     terminal.wait_for("Approve the outline", "Accept ^S")
     # A key that comes before the question has the focus, or right after it appeared, does nothing.
     terminal.press_until("space", lambda shown: "(•) Yes" in shown)
-    terminal.answer_until("ctrl+s", lambda shown: "Accept ^S" not in shown or "sending" in shown.lower())
+    terminal.press_calmly("ctrl+s", lambda shown: "Accept ^S" not in shown or "sending" in shown.lower())
 
 
 @pytest.mark.rule("tasks.observed-after-update")

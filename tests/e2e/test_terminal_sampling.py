@@ -82,7 +82,7 @@ def test_a_reply_is_typed_and_the_job_goes_on(asked: Asked, columns: int, rows: 
     with Terminal([TASKINBOX], env=asked.env, columns=columns, rows=rows) as terminal:
         begin(terminal)
         terminal.wait_for("at most 10")
-        terminal.answer_until("ctrl+s", lambda shown: "Not sent" in shown)  # with nothing typed
+        terminal.press_calmly("ctrl+s", lambda shown: "Not sent" in shown)  # with nothing typed
         assert asked.response("sampling/createMessage") is None
         terminal.send(*"Hello")
         terminal.wait_for("about 2 tokens")
@@ -102,7 +102,7 @@ def test_a_list_of_folders_is_sent_as_it_is_shown(asked: Asked, columns: int, ro
         begin(terminal)
         terminal.wait_for("Send this list ^S", "my project")
         # A key right after the question appeared does nothing.
-        terminal.answer_until("ctrl+s", lambda _: asked.question("roots/list").response_json is not None)
+        terminal.press_calmly("ctrl+s", lambda _: asked.question("roots/list").response_json is not None)
         terminal.wait_for("completed")
     assert asked.response("roots/list") == {"roots": [{"uri": asked.folder.as_uri(), "name": "my project"}]}
     assert "ListRootsResult" in asked.run("show", asked.key.id)

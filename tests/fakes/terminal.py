@@ -1,6 +1,7 @@
 """A real pseudo-terminal with a screen in memory: the program runs as it does for a person.
 
-Waiting is on what the program draws, never on time: every chunk it writes wakes the waiters.
+Waiting is on what the program draws, never on time: every chunk it writes wakes the waiters. The terminal says
+that it draws updates as a whole (mode 2026), as most do, so that nobody looks at half of one.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ KEYS: Final = {
 # (CSI > … u, CSI < u, CSI = … u), and the version question (CSI > q).
 _FOREIGN: Final = re.compile(rb"\x1b\[(?:\?[0-9;]*\$p|[><=?][0-9;]*[uq])")
 _FOREIGN_START: Final = re.compile(rb"\x1b(?:\[[><=?0-9;$]*)?$")
+_ASKED: Final = b"\x1b[?2026$p"
+_CAN: Final = b"\x1b[?2026;2$y"
+_BEGIN: Final = b"\x1b[?2026h"
+_END: Final = b"\x1b[?2026l"
 # At a character of no width pyte leaves out the rest of the text; terminals leave out nothing.
 _NO_WIDTH: Final = re.compile("[\u00ad\u180e\u200b\u2060-\u2064]")
 
@@ -76,6 +81,8 @@ class Terminal:
         self._stream = pyte.Stream(self.screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = b""
+        self._halfway = False
+        """Whether an update has begun and is not over."""
         self._changed = threading.Condition()
         self._over = False
         environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})}
@@ -104,13 +111,22 @@ class Terminal:
                     self._over = True
                     self._changed.notify_all()
                     return
+                seam = bytes(self.raw[-len(_ASKED) + 1 :])
                 self.raw += chunk
+                self._follow_updates(seam + chunk)
                 data = self._held + chunk
                 partial = _FOREIGN_START.search(data)
                 self._held = data[partial.start() :] if partial else b""
                 data = data[: partial.start()] if partial else data
                 self._stream.feed(_NO_WIDTH.sub("", self._decoder.decode(_FOREIGN.sub(b"", data))))
                 self._changed.notify_all()
+
+    def _follow_updates(self, news: bytes) -> None:
+        if _ASKED in news:
+            os.write(self._master, _CAN)
+        begun, ended = news.rfind(_BEGIN), news.rfind(_END)
+        if begun != ended:
+            self._halfway = begun > ended
 
     def _lines(self) -> list[str]:
         # Not pyte's own: that one fails where half of a wide character was drawn over.
@@ -120,6 +136,7 @@ class Terminal:
     def text(self) -> str:
         """Return what is on the screen now, line by line, without trailing spaces."""
         with self._changed:
+            self._changed.wait_for(lambda: not self._halfway or self._over, 1)
             return "\n".join(line.rstrip() for line in self._lines())
 
     def send(self, *keys: str) -> None:
@@ -157,11 +174,11 @@ class Terminal:
 
         self._calmly(click, holds, f"a click on {text}", patience, tries)
 
-    def answer_until(
+    def press_calmly(
         self, name: str, holds: Callable[[str], bool], *, patience: float = 1.5, tries: int = 10
     ) -> None:
-        """Press a key that answers until *holds* says yes of the screen; calmly, since what is pressed right
-        after a question appeared is not taken, however often.
+        """Press a key until *holds* says yes of the screen, giving it time: for keys that do more when they are
+        pressed twice, and those that answer, which are not taken right after a question appeared.
         """
         self._calmly(lambda: self.send(name), holds, name, patience, tries)
 
@@ -185,7 +202,7 @@ class Terminal:
         with self._changed:
             while True:
                 shown = "\n".join(line.rstrip() for line in self._lines())
-                if holds(shown):
+                if not self._halfway and holds(shown):
                     return shown
                 left = deadline - time.monotonic()
                 if self._over or left <= 0:

@@ -221,9 +221,7 @@ LONG = {
         {"mode": "url", "message": "Go", "url": "https://example.com/Ψ" + "x" * 4000 + "Ω"},
     ),
     "constants": form({"a": {"const": "Ψ"}, **CONSTANTS, "z": {"const": "Ω"}}),
-    "unknown": question(
-        "nobody/knows", {"a": "Ψ", **{f"b{n}": n for n in range(60)}, "z": "Ω"}, key="k"
-    ),
+    "unknown": question("nobody/knows", {"a": "Ψ", **{f"b{n}": n for n in range(60)}, "z": "Ω"}, key="k"),
 }
 
 
