@@ -84,7 +84,7 @@ async def test_a_chord_that_is_pressed_all_the_while_answers_nothing_until_it_is
         await asyncio.to_thread(hammer, terminal, lambda: terminal.send("ctrl+s"), "Accept ^S")
         assert "only just" in terminal.text()
         assert server.updates == []
-        await asyncio.to_thread(terminal.answer_until, "ctrl+s", lambda _: bool(server.updates))
+        await asyncio.to_thread(terminal.press_calmly, "ctrl+s", lambda _: bool(server.updates))
         assert len(server.updates) == 1
 
 
@@ -125,5 +125,5 @@ async def test_several_at_once_are_answered_by_nothing_that_was_in_flight(
         await asyncio.to_thread(hammer, terminal, lambda: terminal.send("ctrl+s"), "Accept all 2")
         assert "only just" in terminal.text()
         assert server.updates == []
-        await asyncio.to_thread(terminal.answer_until, "ctrl+s", lambda s: "2 sent" in s)
+        await asyncio.to_thread(terminal.press_calmly, "ctrl+s", lambda s: "2 sent" in s)
         assert len(server.updates) == 2
