@@ -177,8 +177,8 @@ class Terminal:
     def press_calmly(
         self, name: str, holds: Callable[[str], bool], *, patience: float = 1.5, tries: int = 10
     ) -> None:
-        """Press a key until *holds* says yes of the screen, giving it time: for keys that do more when they are
-        pressed twice, and those that answer, which are not taken right after a question appeared.
+        """Press a key until *holds* says yes of the screen, giving it time: for keys that do more when pressed
+        twice, and those that answer, which are not taken right after a question appeared.
         """
         self._calmly(lambda: self.send(name), holds, name, patience, tries)
 
