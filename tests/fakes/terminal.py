@@ -1,7 +1,7 @@
 """A real pseudo-terminal with a screen in memory: the program runs as it does for a person.
 
-Waiting is on what the program draws, never on time: every chunk it writes wakes the waiters. The terminal says
-that it draws updates as a whole (mode 2026), as most do, so that nobody looks at half of one.
+Waiting is on what the program draws, never on time: every chunk it writes wakes the waiters. The terminal
+says that it draws updates as a whole (mode 2026), as most do, so that nobody looks at half of one.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ class Terminal:
     def press_calmly(
         self, name: str, holds: Callable[[str], bool], *, patience: float = 1.5, tries: int = 10
     ) -> None:
-        """Press a key until *holds* says yes of the screen, giving it time: for keys that do more when pressed
-        twice, and those that answer, which are not taken right after a question appeared.
+        """Press a key until *holds* says yes of the screen, giving it time: for keys that do more when
+        pressed twice, and those that answer, which are not taken right after a question appeared.
         """
         self._calmly(lambda: self.send(name), holds, name, patience, tries)
 

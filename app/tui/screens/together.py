@@ -26,7 +26,8 @@ from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.form_fields import FormFields, read_draft
 from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertLine, InertText, Part, cell, content, joined_line, say
-from app.tui.widgets.question_card import ACTION_WORDS, Action, MessageBox, request_params
+from app.tui.widgets.message_box import MessageBox
+from app.tui.widgets.question_card import ACTION_WORDS, Action, request_params
 from app.tui.widgets.question_form import preview
 from app.tui.widgets.raw_form import form_of
 from app.tui.widgets.status_bar import KeyBar
@@ -176,8 +177,7 @@ class TogetherScreen(Screen[None]):
         self._show()
         self.call_after_refresh(self._appearance.seen)
         if self.fields is None or not self.fields.focus_first():
-            self.query_one(MessageBox).can_focus = True
-            self.query_one(MessageBox).focus()
+            self.query_one(MessageBox).enter()
 
     @property
     def waiting(self) -> list[Asked]:

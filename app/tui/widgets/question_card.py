@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Literal
 
-from textual import events
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -19,7 +18,6 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 from textual.widgets import Button
 
 from app.engine.commands import Answer, Delivery, Engine, EngineError
@@ -29,6 +27,7 @@ from app.tui.messages import Answered
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.host import host_of, in_background, is_alive, let_keys_act
 from app.tui.widgets.inert import InertText, cell, content, say
+from app.tui.widgets.message_box import MessageBox
 from storage.records import QuestionRecord
 
 Action = Literal["accept", "decline", "cancel"]
@@ -48,18 +47,6 @@ DELIVERY_WORDS: Final[dict[str, str]] = {
     "withdrawn": "The question changed or vanished meanwhile; nothing was sent.",
     "unknown": "Sent, but no reply came: whether the call went on is not known.",
 }
-
-
-class MessageBox(VerticalScroll):
-    """The server's message: scrolls in its own box when it is long."""
-
-    DEFAULT_CSS = """
-    MessageBox { height: auto; max-height: 8; margin: 0 0 1 0; scrollbar-size-vertical: 1; }
-    """
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """Be a stop for the Tab key only where there is something to scroll."""
-        self.can_focus = self.max_scroll_y > 0 or self.has_focus
 
 
 class QuestionCard(Vertical):
@@ -369,9 +356,11 @@ class QuestionCard(Vertical):
 
     def focus_form(self) -> None:
         """Bring the question into view and the focus into it, never onto a button that answers."""
-        target: Widget = self._message if self.message else self._body
-        target.can_focus = True
-        target.focus()
+        if self.message:
+            self._message.enter()
+        else:
+            self._body.can_focus = True
+            self._body.focus()
 
 
 def request_params(question: QuestionRecord) -> dict[str, Any]:

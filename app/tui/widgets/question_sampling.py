@@ -21,7 +21,7 @@ from app.tui.widgets.field_rows import FieldRow
 from app.tui.widgets.form_fields import FormFields, read_draft
 from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertText, Part, content, joined
-from app.tui.widgets.question_card import MessageBox
+from app.tui.widgets.message_box import MessageBox
 from app.tui.widgets.question_form import QuestionForm
 from app.tui.widgets.refusing import Refusable
 from storage.records import QuestionRecord

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from fakes.task_app import KEY, TaskApp, ask, form, open_store, painted, question, row, shown, texts, until
+from textual import events
+from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from app.tui.screens.task import TaskScreen
 from app.tui.widgets.field_rows import UNTOUCHED
-from app.tui.widgets.question_card import MessageBox
+from app.tui.widgets.message_box import MessageBox
 from app.tui.widgets.question_form import QuestionForm
 from storage.store import Store
 
@@ -223,6 +225,17 @@ LONG = {
     "constants": form({"a": {"const": "Ψ"}, **CONSTANTS, "z": {"const": "Ω"}}),
     "unknown": question("nobody/knows", {"a": "Ψ", **{f"b{n}": n for n in range(60)}, "z": "Ω"}, key="k"),
 }
+
+
+async def test_a_box_that_is_resized_before_the_focus_comes_does_not_send_it_away(store: Store) -> None:
+    ask(store, LONG["unknown"], question("elicitation/create", {"message": "Go?", "mode": "form"}, key="go"))
+    app = TaskApp(store)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(app.view.cards) == 2 and all(c.is_mounted for c in app.view.cards))
+        box = app.view.cards[1].query_one(MessageBox)
+        box.enter()
+        box.on_resize(events.Resize(Size(10, 1), Size(10, 1)))
+        await until(pilot, lambda: app.focused is box)
 
 
 @pytest.mark.parametrize("kind", LONG)
