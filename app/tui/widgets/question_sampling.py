@@ -32,7 +32,7 @@ class QuestionSampling(QuestionForm, Refusable):
 
     DEFAULT_CSS = """
     QuestionSampling MessageBox { margin: 0; }
-    QuestionSampling .asked { color: $text-muted; max-height: 4; }
+    QuestionSampling .asked { color: $text-muted; max-height: 3; }
     QuestionSampling .count { margin: 0 0 1 0; }
     """
 
@@ -64,7 +64,7 @@ class QuestionSampling(QuestionForm, Refusable):
             classes="intro",
         )
         if asked.faults:
-            yield InertText("\n".join(f"! The server's mistake: {f}" for f in asked.faults), classes="notice")
+            yield InertText(" · ".join(f"! The server's mistake: {f}" for f in asked.faults), classes="notice")
         with self._conversation:
             yield InertText(joined(*conversation(blocks_of(asked))))
         with MessageBox(classes="asked"):
