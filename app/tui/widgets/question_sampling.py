@@ -64,11 +64,11 @@ class QuestionSampling(QuestionForm, Refusable):
             classes="intro",
         )
         if asked.faults:
-            yield InertText(" · ".join(f"! The server's mistake: {f}" for f in asked.faults), classes="notice")
+            yield InertText("\n".join(f"! The server's mistake: {f}" for f in asked.faults), classes="notice")
         with self._conversation:
             yield InertText(joined(*conversation(blocks_of(asked))))
         with MessageBox(classes="asked"):
-            yield InertText("\n".join(f"{name}: {inert_line(value)}" for name, value in asked.settings))
+            yield InertText(" · ".join(f"{name}: {inert_line(value)}" for name, value in asked.settings))
         yield self._count
         yield from super().body()
 
