@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from fakes.cli_program import Program
+from fakes.cli_program import Program, run, tracking
 from fakes.mcp_server import Reply, error, http_reply, result, wait
 from fakes.task_script import APPROVE, TaskScript
 
@@ -27,14 +26,7 @@ async def server() -> AsyncIterator[TaskScript]:
 @pytest.fixture
 async def program(tmp_path: Path, server: TaskScript) -> Program:
     """An installation that tracks a task which asks for approval."""
-    program = Program(tmp_path / "home")
-    await run(program, "servers", "add", "ci", server.url)
-    await run(program, "add", "ci", "t1")
-    return program
-
-
-async def run(program: Program, *argv: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-    return await asyncio.to_thread(program.run, *argv, code=code)
+    return await tracking(tmp_path / "home", "t1", ci=server.url)
 
 
 async def state(program: Program) -> str:

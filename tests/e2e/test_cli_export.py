@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.cli_program import Program
+from fakes.cli_program import Program, run, tracking
 from fakes.task_script import APPROVE, TaskScript
 
 pytestmark = pytest.mark.e2e
@@ -36,14 +36,7 @@ async def server() -> AsyncIterator[TaskScript]:
 
 @pytest.fixture
 async def program(tmp_path: Path, server: TaskScript) -> Program:
-    program = Program(tmp_path / "home")
-    await run(program, "servers", "add", "ci", server.url)
-    await run(program, "add", "ci", "t1")
-    return program
-
-
-async def run(program: Program, *argv: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-    return await asyncio.to_thread(program.run, *argv, code=code)
+    return await tracking(tmp_path / "home", "t1", ci=server.url)
 
 
 async def test_the_export_proves_an_answer_and_holds_no_secret(

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import pytest
 import pytest_asyncio
-from fakes.cli_program import Program
-from fakes.running_inbox import home
+from fakes.cli_program import tracking
 from fakes.task_script import TaskScript
 from fakes.terminal import Terminal
 
@@ -52,10 +51,7 @@ async def server() -> AsyncIterator[TaskScript]:
 
 async def inbox(folder: Path, server: TaskScript, *tasks: str, wide: bool) -> Terminal:
     """Return a terminal on an installation that knows *tasks* and what they ask."""
-    home(folder / "home", lab=server.url)
-    program = Program(folder / "home")
-    for name in tasks:
-        await asyncio.to_thread(program.run, "add", "lab", name)
+    program = await tracking(folder / "home", *tasks, lab=server.url)
     env = {"TASKINBOX_HOME": str(folder / "home")}
     terminal = Terminal([program.executable], env=env, columns=120 if wide else 80, rows=36 if wide else 24)
     await asyncio.to_thread(terminal.wait_for, f"Needs you {len(tasks)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -67,3 +68,18 @@ class Program:
     def command(self, *argv: str) -> Sequence[str]:
         """Return the command line, for a terminal."""
         return [self.executable, *argv]
+
+
+async def run(program: Program, *argv: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """Run the program beside a server of this process."""
+    return await asyncio.to_thread(program.run, *argv, code=code)
+
+
+async def tracking(folder: Path, *tasks: str, **servers: str) -> Program:
+    """Return an installation in *folder* with *servers* (name and URL) and *tasks* of the first of them."""
+    program = Program(folder)
+    for name, url in servers.items():
+        await run(program, "servers", "add", name, url)
+    for task in tasks:
+        await run(program, "add", next(iter(servers)), task)
+    return program

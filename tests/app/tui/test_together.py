@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from app.engine.commands import Delivery
 from app.tui.appearing import Appearance
 from app.tui.screens.inbox import InboxScreen
 from app.tui.screens.together import TogetherScreen
-from storage.records import NewTask, QuestionChange, TaskKey, TaskState, TaskWrites
+from storage.records import NewTask, QuestionChange, QuestionRecord, TaskKey, TaskState, TaskWrites
 
 SIZE = (80, 24)
 HOSTILE = "[/foo] \x1b[31mred\x1b]52;c;ZXZpbA==\x07 \u202eabc"
@@ -40,6 +41,17 @@ def add(shell: Shell, id: str, *, server: str = "ci", fingerprint: str = "same",
     return key
 
 
+@asynccontextmanager
+async def marked(shell: Shell, *ids: str) -> AsyncIterator[tuple[Pilot[None], TogetherScreen]]:
+    """Mark these tasks, which ask the same, and show what they ask."""
+    for id in ids:
+        add(shell, id)
+    async with shell.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await pilot.press(*["space"] * len(ids))
+        yield pilot, await together(shell, pilot)
+
+
 async def together(shell: Shell, pilot: Pilot[None]) -> TogetherScreen:
     await pilot.press("A")
     await until(pilot, lambda: isinstance(shell.app.screen, TogetherScreen) and shell.app.engine is not None)
@@ -48,6 +60,12 @@ async def together(shell: Shell, pilot: Pilot[None]) -> TogetherScreen:
     await until(pilot, lambda: "to be answered together" in painted(shell.app))
     screen._appearance._since = 0.0
     return screen
+
+
+def withdraw(shell: Shell, gone: QuestionRecord) -> None:
+    """Let a server ask this no longer."""
+    writes = TaskWrites(question_changes=(QuestionChange(gone.id, "withdrawn"),))
+    shell.store.change_task(gone.task, lambda _task, _questions: writes)
 
 
 def answers(shell: Shell) -> dict[str, Any]:
@@ -80,34 +98,21 @@ async def test_marked_tasks_get_an_answer_each_after_a_list_of_them_all(inbox: S
 
 @pytest.mark.parametrize(("word", "action"), [("_decline", "decline"), ("_dismiss", "cancel")])
 async def test_several_are_declined_or_dismissed_likewise(inbox: Shell, word: str, action: str) -> None:
-    for id in ("tsk_a", "tsk_b"):
-        add(inbox, id)
-    async with inbox.app.run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        await pilot.press("space", "space")
-        screen = await together(inbox, pilot)
+    async with marked(inbox, "tsk_a", "tsk_b") as (pilot, screen):
         getattr(screen, word).press()
         await until(pilot, lambda: "2 sent" in painted(inbox.app))
         assert answers(inbox) == {"tsk_a": {"action": action}, "tsk_b": {"action": action}}
 
 
 async def test_an_invalid_form_is_sent_to_nobody(inbox: Shell) -> None:
-    add(inbox, "tsk_a")
-    async with inbox.app.run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        await pilot.press("space")
-        await together(inbox, pilot)
+    async with marked(inbox, "tsk_a") as (pilot, _):
         await pilot.press("x", "ctrl+s")
         await until(pilot, lambda: "Not sent" in painted(inbox.app))
         assert not inbox.engine.answers
 
 
 async def test_keys_in_flight_answer_nothing(inbox: Shell) -> None:
-    add(inbox, "tsk_a")
-    async with inbox.app.run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        await pilot.press("space")
-        screen = await together(inbox, pilot)
+    async with marked(inbox, "tsk_a") as (pilot, screen):
         screen._appearance = Appearance()  # not painted yet
         await pilot.press("7", "ctrl+s", "enter", "ctrl+s")
         screen._decline.press()
@@ -122,18 +127,13 @@ async def test_a_question_that_goes_while_the_form_is_open_gets_nothing(inbox: S
         await pilot.pause()
         await pilot.press("space", "space", "space")
         screen = await together(inbox, pilot)
-        gone = inbox.store.reader.questions(keys[1])[0]
-        writes = TaskWrites(question_changes=(QuestionChange(gone.id, "withdrawn"),))
-        inbox.store.change_task(keys[1], lambda _task, _questions: writes)
+        withdraw(inbox, inbox.store.reader.questions(keys[1])[0])
         # The third goes without a word, in the moment of sending.
         third = inbox.store.reader.questions(keys[2])[0]
         inbox.engine.changed(keys[1])
         await until(pilot, lambda: "no longer asked" in painted(inbox.app))
         assert "Accept all 2" in painted(inbox.app)
-        inbox.store.change_task(
-            keys[2],
-            lambda _task, _questions: TaskWrites(question_changes=(QuestionChange(third.id, "withdrawn"),)),
-        )
+        withdraw(inbox, third)
         await pilot.press("1", "ctrl+s")
         await until(pilot, lambda: "1 sent, 1 not sent" in painted(inbox.app))
         assert list(answers(inbox)) == ["tsk_a"]
@@ -146,12 +146,7 @@ def drafts(shell: Shell) -> dict[str, str | None]:
 
 
 async def test_what_is_typed_is_the_draft_of_the_first_and_there_again_after_leaving(inbox: Shell) -> None:
-    for id in ("tsk_a", "tsk_b"):
-        add(inbox, id)
-    async with inbox.app.run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        await pilot.press("space", "space")
-        screen = await together(inbox, pilot)
+    async with marked(inbox, "tsk_a", "tsk_b") as (pilot, screen):
         first, second = (asked.question.task.id for asked in screen.asked)
         await pilot.press("4", "2", "tab", *"because")
         await until(pilot, lambda: "because" in (drafts(inbox)[first] or ""))  # nobody has left a field
@@ -170,19 +165,13 @@ async def test_what_is_typed_is_the_draft_of_the_first_and_there_again_after_lea
 async def test_what_is_typed_passes_on_when_the_first_goes_and_overwrites_no_other_draft(
     inbox: Shell, own: str | None
 ) -> None:
-    for id in ("tsk_a", "tsk_b"):
-        add(inbox, id)
-    async with inbox.app.run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        await pilot.press("space", "space")
-        screen = await together(inbox, pilot)
+    async with marked(inbox, "tsk_a", "tsk_b") as (pilot, screen):
         first, second = (asked.question for asked in screen.asked)
         if own is not None:
             inbox.store.save_draft(second.id, own)
             screen.asked[1].question = inbox.store.reader.questions(second.task)[0]
         await pilot.press("4", "2")
-        writes = TaskWrites(question_changes=(QuestionChange(first.id, "withdrawn"),))
-        inbox.store.change_task(first.task, lambda _task, _questions: writes)
+        withdraw(inbox, first)
         inbox.engine.changed(first.task)
         await until(pilot, lambda: "no longer asked" in painted(inbox.app))
         await pilot.press("escape")
