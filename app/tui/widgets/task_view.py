@@ -219,9 +219,8 @@ class TaskView(Widget):
         drafts = drafts_of(self.app)
         waiting = [q for q in questions if q.is_open and q.id not in self._cards]
         came = waiting[: max(0, MOST_CARDS - len(self._cards))]
-        more = len(waiting) - len(came)
-        self._more.display = more > 0
-        self._more.show(f"And {more:,} more: they come as these are answered.")
+        self._more.display = len(waiting) > len(came)
+        self._more.show(f"And {len(waiting) - len(came):,} more: they come as these are answered.")
         for question in came:
             able, draft = abilities_of(self, question.task.server), drafts.of(question)
             card = make_card(question, draft, able, opener=self._opener, monotonic=self._monotonic)
@@ -241,7 +240,8 @@ class TaskView(Widget):
 
     @property
     def _room(self) -> int:
-        height = self._overview.size.height or self.size.height - 8
+        # Before the first layout: what the header, the tabs and the last line leave.
+        height = self._overview.size.height or self.size.height - (self._header.size.height or 3) - 2
         return max(9, height)
 
     def on_overview_resized(self) -> None:
@@ -350,8 +350,7 @@ class TaskView(Widget):
         unknown = record.kind == "call" and state.tracking == "lost"
         self._again.display = unknown
         self._cancel.display = state.tracking == "active" or unknown
-        give_up = record.kind == "call"
-        self._cancel.label = content("Give up…" if give_up else "Cancel task…")
+        self._cancel.label = content("Give up…" if record.kind == "call" else "Cancel task…")
         self._archive.label = content("Archive" if record.archived_at is None else "Bring back")
         self._look.display = record.kind == "task"
         if not unknown:
