@@ -201,7 +201,8 @@ def compose(question: QuestionRecord, said: Said, asker: Asker = NOTHING) -> Ans
 
     if said.content is not None:
         return Answer(question, "accept", whole(schema, said.content, "--accept"))
-    content = fill(schema, said.fields, said.nulls, instead="Use --accept JSON.")
+    message = params.get("message")
+    content = fill(schema, said.fields, said.nulls, instead="Use --accept JSON.", message=message)
     return Answer(question, "accept", content)
 
 

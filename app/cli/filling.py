@@ -26,16 +26,23 @@ def invalid(errors: Mapping[str, str]) -> CommandError:
     return CommandError(Exit.USAGE, "\n".join(field_lines(errors)), bare=True)
 
 
-def fill(schema: Mapping[str, Any], texts: Sequence[str], nulls: Sequence[str], *, instead: str) -> str:
+def fill(
+    schema: Mapping[str, Any],
+    texts: Sequence[str],
+    nulls: Sequence[str],
+    *,
+    instead: str,
+    message: object = None,
+) -> str:
     """Return the content, as it is sent, that *texts* (``NAME=TEXT``) and *nulls* (names) make of a form.
 
-    Warnings go to stderr. Raises `CommandError`, usage: an unknown field, a line for each invalid one, or a
-    schema that makes no form; *instead* says what to do then.
+    *message* as for `read_form`. Warnings go to stderr. Raises `CommandError`, usage: an unknown field, a
+    line for each invalid one, or a schema that makes no form; *instead* says what to do then.
     """
     from app.forms import SchemaRefused, UnknownField, parse_assignments, read_form
 
     try:
-        form = read_form(schema)
+        form = read_form(schema, message)
     except SchemaRefused as refused:
         raise usage(f"These fields can't be asked one by one: {refused}. {instead}") from None
     try:

@@ -77,7 +77,8 @@ def _answer_lines(question: QuestionRecord, params: dict[str, Any], asker: Asker
             return [*address_lines(review), "  --decline says no, --dismiss closes it without a choice"]
         return [*address_lines(review), "  --accept '{}' consents to opening it; it is not opened for you"]
     schema = params.get("requestedSchema")
-    return field_lines(schema if isinstance(schema, dict) else {"type": "object", "properties": {}})
+    schema = schema if isinstance(schema, dict) else {"type": "object", "properties": {}}
+    return field_lines(schema, params.get("message"))
 
 
 def text_of(params: Mapping[str, Any], name: str) -> str:
@@ -92,12 +93,15 @@ def address_lines(review: UrlReview) -> list[str]:
     return [f"    host: {inert_line(review.host, 300) or 'none'}", *(f"    ! {text}" for text in told)]
 
 
-def field_lines(schema: dict[str, Any]) -> list[str]:
-    """Return a line for each field of a form: its name, what it takes, its default and its title."""
+def field_lines(schema: dict[str, Any], message: object) -> list[str]:
+    """Return a line for each field of a form: its name, what it takes, its default and its title.
+
+    *message* as for `read_form`.
+    """
     from app.forms import SchemaRefused, read_form
 
     try:
-        form: Form = read_form(schema)
+        form: Form = read_form(schema, message)
     except SchemaRefused as refused:
         return [f"    {inert_line(str(refused))}; --accept JSON answers it"]
     if form.whole:

@@ -43,19 +43,22 @@ _WHOLE_CONDITIONS: Final = _CONDITIONS | {
 """What a whole form may say that its fields don't show."""
 
 
-def read_form(schema: Mapping[str, Any]) -> Form:
+def read_form(schema: Mapping[str, Any], message: object = None) -> Form:
     """Return the form for *schema*, a JSON Schema for an object (client/elicitation.mdx, server/tools.mdx).
+
+    *message* is what the server says above it; anything but a text counts as nothing.
 
     Raises `SchemaRefused` alone: for what is no schema of an object, is too deep or too large, or is in a
     dialect that is not supported. Keywords that are malformed are left out, with a warning.
     """
     safe = read_schema(schema)
-    return _Reader(safe).form()
+    return _Reader(safe, message if isinstance(message, str) else "").form()
 
 
 class _Reader:
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, message: str) -> None:
         self.schema = schema
+        self.message = message
         self.judge = Judge(schema)
         self.flattener = Flattener(schema)
 
@@ -77,6 +80,9 @@ class _Reader:
         if reason is not None:
             fields: tuple[Field, ...] = (self._whole_field(reason),)
         else:
+            self.message = (
+                self.message if len(names) == 1 else ""
+            )  # else nobody knows which field it is about
             fields = tuple(self.field(name, properties.get(name), name in required) for name in names)
         return Form(
             fields=fields,
@@ -171,8 +177,10 @@ class _Reader:
             schema = {**keywords, "items": items.keywords} if items is not None else keywords
         choices = _choices(kind, items if items is not None else flat)
         has_default, default = _default(kind, shown, choices)
-        secret = secrets.asks_for_secret(name, shown.get("title"), shown, kind) or (
-            kind == "json" and self._secret_inside(node)
+        secret = (
+            secrets.asks_for_secret(name, shown.get("title"), shown, kind)
+            or secrets.message_asks_for_secret(self.message, name, kind)
+            or (kind == "json" and self._secret_inside(node))
         )
         warnings = ["the server requires it and doesn't describe it"] if undescribed else []
         if node is False:

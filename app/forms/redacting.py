@@ -164,12 +164,12 @@ def _secrets(request_json: str) -> _Secrets | None:
     schema = params.get("requestedSchema") if isinstance(params, dict) else None
     if not isinstance(schema, dict):
         return _Secrets({}, frozenset())
-    return _Secrets(_fields(schema), frozenset(_named_secrets(schema)))
+    return _Secrets(_fields(schema, params.get("message")), frozenset(_named_secrets(schema)))
 
 
-def _fields(schema: Mapping[str, Any]) -> dict[str, Field]:
+def _fields(schema: Mapping[str, Any], message: object) -> dict[str, Field]:
     try:
-        form = read_form(schema)
+        form = read_form(schema, message)
     except SchemaRefused:
         return {}
     return {} if form.whole else {field.name: field for field in form.fields}

@@ -72,9 +72,14 @@ _JOINED: Final = re.compile(
 """Names that are written in one word."""
 _TOLD: Final = re.compile(
     r"\b(?:passwords?|passphrase|passcode|api[ -]?keys?|(?:access|auth|api|bearer|secret|github) tokens?|"
-    r"secret key|private key|seed phrase|card(?:'s)? number|credit card|cvv|cvc|your (?:pin|token))\b",
+    r"secret key|private key|seed phrase|card(?:'s)? number|credit card|cvv|cvc|your (?:pin|token)|otp|"
+    r"(?:one[ -]time|verification|recovery|security|2fa|mfa) code)\b",
     re.IGNORECASE,
 )
+_NAMELESS: Final = frozenset(
+    ("value", "answer", "input", "response", "text", "reply", "data", "content", "result", "field", "")
+)
+"""Names that say nothing of what is asked for: libraries wrap a single value in such a field."""
 
 
 WARNING: Final = "asks for a secret; servers must not ask for passwords, tokens or cards in a form"
@@ -94,6 +99,11 @@ def asks_for_secret(name: str, title: Any, schema: Mapping[str, Any], kind: str)
     return (
         kind in ("text", "list") and isinstance(description, str) and bool(_TOLD.search(description[:2000]))
     )
+
+
+def message_asks_for_secret(message: str, name: str, kind: str) -> bool:
+    """Say whether the message above a form's only field asks for a secret, where its name tells nothing."""
+    return kind == "text" and name.lower() in _NAMELESS and bool(_TOLD.search(message[:2000]))
 
 
 def _named(text: str, kind: str) -> bool:

@@ -29,7 +29,7 @@ from app.tui.widgets.inert import InertLine, InertText, Part, cell, content, joi
 from app.tui.widgets.message_box import MessageBox
 from app.tui.widgets.question_card import ACTION_WORDS, Action, request_params
 from app.tui.widgets.question_form import preview
-from app.tui.widgets.raw_form import form_of
+from app.tui.widgets.raw_form import form_asked
 from app.tui.widgets.status_bar import KeyBar
 from app.urls import review_url
 from storage.records import QuestionRecord, Reader
@@ -126,7 +126,7 @@ class TogetherScreen(Screen[None]):
         self.params = request_params(first)
         self.fields: FormFields | None = None
         if answerable(first) == "form":
-            self.fields = FormFields(form_of(self.params.get("requestedSchema")), read_draft(draft_json))
+            self.fields = FormFields(form_asked(self.params), read_draft(draft_json))
         self.sending = False
         self._appearance = Appearance(monotonic)
         self._title = InertLine("", classes="title")

@@ -18,7 +18,7 @@ from app.tui.widgets.browser import open_in_browser
 from app.tui.widgets.inert import InertLine, InertText, Part, content, joined, joined_line
 from app.tui.widgets.json_view import dump, load, response_action
 from app.tui.widgets.question_card import ACTION_WORDS, request_params
-from app.tui.widgets.raw_form import form_of
+from app.tui.widgets.raw_form import form_asked
 from app.tui.widgets.refusing import RefusedHere
 from app.tui.widgets.times import clock_time
 from storage.records import QuestionRecord
@@ -84,7 +84,7 @@ def _shown_content(question: QuestionRecord) -> str:
 
 
 def _fields(question: QuestionRecord) -> Sequence[Field]:
-    return form_of(request_params(question).get("requestedSchema")).fields
+    return form_asked(request_params(question)).fields
 
 
 class StuckAnswer(Horizontal):

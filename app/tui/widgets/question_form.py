@@ -19,7 +19,7 @@ from app.tui.widgets.form_fields import FormFields, entries_of, read_draft
 from app.tui.widgets.inert import InertText, content
 from app.tui.widgets.json_view import response_content
 from app.tui.widgets.question_card import QuestionCard
-from app.tui.widgets.raw_form import form_of
+from app.tui.widgets.raw_form import form_asked
 from storage.records import QuestionRecord
 
 MASK: Final = "••••••"
@@ -46,7 +46,7 @@ class QuestionForm(QuestionCard):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(question, monotonic=monotonic)
-        form = form_of(self.params.get("requestedSchema"))
+        form = form_asked(self.params)
         draft = read_draft(draft_json)
         if not draft and question.state == "refused" and question.response_json:
             sent = response_content(question.response_json)

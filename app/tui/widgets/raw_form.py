@@ -62,12 +62,20 @@ class RawForm:
         return Filled(content, encode(content), {}, {})
 
 
-def form_of(schema: object) -> AnyForm:
-    """Return the form for *schema*; where it is refused, the content as JSON: never a decline by itself."""
+def form_of(schema: object, message: object = None) -> AnyForm:
+    """Return the form for *schema*, and for what its server says above it.
+
+    Where it is refused, the content as JSON: never a decline by itself.
+    """
     if not isinstance(schema, Mapping):
         return RawForm("it has no schema")
     try:
-        form: Form = read_form(schema)
+        form: Form = read_form(schema, message)
     except SchemaRefused as refusal:
         return RawForm(str(refusal))
     return form
+
+
+def form_asked(params: Mapping[str, Any]) -> AnyForm:
+    """Return the form that an elicitation's parameters ask for."""
+    return form_of(params.get("requestedSchema"), params.get("message"))

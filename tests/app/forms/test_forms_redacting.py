@@ -143,6 +143,13 @@ def test_whatever_the_content_a_secret_in_it_is_not_kept(other: Any) -> None:
     assert SECRET not in json.dumps(found)
 
 
+def test_what_the_message_asks_for_is_not_kept() -> None:
+    asked = request({"type": "object", "properties": {"value": TEXT}}).replace('"?"', '"Enter your password"')
+    assert kept(asked, {"value": SECRET}) == {"value": NOT_KEPT}
+    assert draft_without_secrets(asked, json.dumps({"value": SECRET})) is None
+    assert secrets_in(asked, accept(json.dumps({"value": SECRET}))) == (SECRET,)
+
+
 def test_secrets_to_look_for_are_those_long_enough_the_longest_first() -> None:
     asked = form(password=TEXT, pin={"type": "integer"}, otp=TEXT)
     assert secrets_in(asked, accept('{"password": "horse", "pin": 123456, "otp": "abc"}')) == (

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from app.forms import read_form
 from app.forms.secrets import asks_for_secret
 
+TEXT = {"type": "string"}
 SECRET = [
     "password", "userpassword", "dbPassword", "card_no", "cardnumber", "creditcard", "creditCardNumber",
     "access_tokens", "accesstoken", "tokens", "authtoken", "clientsecret", "privatekey", "totp", "mfa_code",
@@ -45,3 +49,41 @@ def test_a_description_tells_it_too(told: str) -> None:
 
 def test_how_many_tokens_is_no_secret() -> None:
     assert not asks_for_secret("tokens", None, {"type": "integer"}, "number")
+
+
+def secrets_of(message: object, **properties: Any) -> list[str]:
+    form = read_form({"type": "object", "properties": properties}, message)
+    return [field.name for field in form.fields if field.secret]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Enter your password",
+        "Please provide your GitHub token.",
+        "What is your PIN?",
+        "Paste the API key of the build farm",
+        "The one-time code that was sent to you",
+        "Credit card number, please",
+    ],
+)
+@pytest.mark.parametrize("name", ["value", "Answer", "input"])
+def test_the_message_tells_where_the_only_field_has_a_name_that_does_not(name: str, message: str) -> None:
+    assert secrets_of(message, **{name: TEXT}) == [name]
+
+
+@pytest.mark.parametrize(
+    ("message", "properties"),
+    [
+        ("Enter your name", {"value": TEXT}),
+        ("Why should the password be reset?", {"reason": TEXT}),
+        ("Enter your user name and password", {"value": TEXT, "note": TEXT}),
+        ("Shall the password be reset?", {"value": {"type": "boolean"}}),
+        ("How many API keys?", {"value": {"type": "integer"}}),
+        ("Which API key?", {"value": {"type": "string", "enum": ["a", "b"]}}),
+        (None, {"value": TEXT}),
+        (["Enter your password"], {"value": TEXT}),
+    ],
+)
+def test_a_message_makes_a_secret_of_nothing_else(message: object, properties: dict[str, Any]) -> None:
+    assert secrets_of(message, **properties) == []

@@ -113,3 +113,16 @@ async def test_the_timeline_leaves_digests_to_the_export(store: Store) -> None:
 def test_json_in_which_words_stand_for_a_secret_is_not_offered_again(schema: Any) -> None:
     assert entries_of(form_of(schema), '{"password": "sent, not kept"}') == {}
     assert entries_of(form_of(schema), '{"user": "ada"}') == {"": '{"user": "ada"}'}
+
+
+async def test_a_password_asked_for_by_the_message_alone_is_masked_and_in_no_draft(store: Store) -> None:
+    ask(store, form({"value": {"type": "string"}}, message="Enter your password"))
+    app = TaskApp(store)
+    async with app.run_test(size=(100, 40)) as pilot:
+        await until(pilot, lambda: bool(app.view.cards) and app.view.cards[0].is_mounted)
+        app.view.focus_question()
+        await pilot.press(*SECRET)
+        await pilot.pause()
+        assert "asks for a secret" in painted(app)
+        assert SECRET not in painted(app)
+    assert store.reader.questions(KEY)[0].draft_json is None
