@@ -161,7 +161,8 @@ def _secrets(request_json: str) -> _Secrets | None:
     if not isinstance(request, dict) or request.get("method") != "elicitation/create":
         return None
     params = request.get("params")
-    schema = params.get("requestedSchema") if isinstance(params, dict) else None
+    params = params if isinstance(params, dict) else {}
+    schema = params.get("requestedSchema")
     if not isinstance(schema, dict):
         return _Secrets({}, frozenset())
     return _Secrets(_fields(schema, params.get("message")), frozenset(_named_secrets(schema)))

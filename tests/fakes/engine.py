@@ -30,6 +30,8 @@ class RecordingEngine:
     delivery: Delivery = field(default_factory=lambda: Delivery("acknowledged"))
     trouble: EngineError | None = None
     """Raised by the next verbs instead of doing anything."""
+    troubles: dict[TaskKey, EngineError] = field(default_factory=dict)
+    """Raised by answers to these tasks."""
     listing: ToolListing = field(default_factory=lambda: ToolListing(()))
     outcome: CallOutcome | None = None
     drafted: str = "It is Paris."
@@ -77,6 +79,8 @@ class RecordingEngine:
 
     async def answer(self, task: TaskKey, answers: Sequence[Answer]) -> Delivery:
         await self._wait()
+        if task in self.troubles:
+            raise self.troubles[task]
         replies = [Reply(a.question.id, a.question.fingerprint, a.response_json) for a in answers]
         try:
             self.store.queue_answers(task, replies, by="test")

@@ -138,6 +138,18 @@ async def until(pilot: Pilot[Any], true: Callable[[], bool], seconds: float = 8.
     await pilot.pause()
 
 
+async def press_calmly(pilot: Pilot[Any], key: str, true: Callable[[], bool]) -> None:
+    """Press a key until *true*, giving it time: right after a question appeared it is not taken."""
+    for _ in range(20):
+        await pilot.press(key)
+        try:
+            await until(pilot, true, 1.0)
+        except TimeoutError:
+            continue
+        return
+    raise AssertionError(f"{key} did not do it")
+
+
 def texts(widget: Widget) -> str:
     """Return all inert text within *widget* that is displayed."""
     from app.tui.widgets.inert import InertText

@@ -292,6 +292,10 @@ class InboxScreen(MarkingScreen):
         self.open_section(section)
         self.set_focus(self._tasks)
 
+    def drafts_changed(self) -> None:
+        """Show what was typed for several in the task beside the list, too."""
+        self._pane.take_drafts()
+
     def action_shift_section(self, by: int) -> None:
         """Show the section to the left or to the right."""
         self.open_section(SECTIONS[(SECTIONS.index(self.section) + by) % len(SECTIONS)])

@@ -77,4 +77,8 @@ class MarkingScreen(FilteredScreen):
         from app.tui.screens.together import TogetherScreen
         from app.tui.widgets.drafts import drafts_of
 
-        self.app.push_screen(TogetherScreen(questions, drafts_of(self.app).of(questions[0])))
+        screen = TogetherScreen(questions, drafts_of(self.app).of(questions[0]))
+        self.app.push_screen(screen, lambda _: self.drafts_changed())
+
+    def drafts_changed(self) -> None:
+        """What was typed for several may be the draft of a question that is shown here."""

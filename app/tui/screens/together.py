@@ -22,12 +22,13 @@ from app.engine.commands import Answer, Engine, EngineError, answerable
 from app.text import inert_line, plural
 from app.tui.appearing import Appearance
 from app.tui.screens.replies import offer_replies
+from app.tui.widgets.answer_words import ACTION_WORDS, Action
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.form_fields import FormFields, read_draft
 from app.tui.widgets.host import host_of, in_background, is_alive
 from app.tui.widgets.inert import InertLine, InertText, Part, cell, content, joined_line, say
 from app.tui.widgets.message_box import MessageBox
-from app.tui.widgets.question_card import ACTION_WORDS, Action, request_params
+from app.tui.widgets.question_card import request_params
 from app.tui.widgets.question_form import preview
 from app.tui.widgets.raw_form import form_asked
 from app.tui.widgets.status_bar import KeyBar
@@ -83,6 +84,10 @@ class Asked:
             f"  {inert_line(question.task.id, 60)}",
             (f"  {inert_line(question.key, 40)}", "$text-muted"),
         ]
+        if question.fault:
+            parts.append((f"  ! The server's mistake: {inert_line(question.fault, 200)}", "$text-warning"))
+        if question.refusal and not self.said:
+            parts.append((f"  ! It refused: {inert_line(question.refusal, 200)}", "$text-warning"))
         self.line.show(joined_line(*parts, (f"  {self.said}" if self.said else "", style)))
 
 
@@ -110,6 +115,8 @@ class TogetherScreen(Screen[None]):
         Binding("ctrl+s", "accept", "Accept all", id="together.accept"),
         Binding("ctrl+o", "show_json", "Show JSON", id="together.json"),
         Binding("ctrl+l", "replies", "Saved replies", id="together.replies"),
+        Binding("pageup", "read(-1)", "Read up", show=False, id="together.up"),
+        Binding("pagedown", "read(1)", "Read on", show=False, id="together.down"),
     ]
 
     def __init__(
@@ -129,6 +136,8 @@ class TogetherScreen(Screen[None]):
             self.fields = FormFields(form_asked(self.params), read_draft(draft_json))
         self.sending = False
         self._appearance = Appearance(monotonic)
+        self._touched = False
+        self._body = VerticalScroll(can_focus=False)
         self._title = InertLine("", classes="title")
         self._review = InertText("", classes="review")
         self._review.display = False
@@ -139,7 +148,6 @@ class TogetherScreen(Screen[None]):
         self._dismiss = Button(content(""), compact=True)
         self._close = Button(content("Close"), compact=True)
         self._keys = KeyBar()
-        self._keys.show(_KEYS)
 
     def compose(self) -> ComposeResult:
         """Lay out the list, the form and the buttons."""
@@ -149,10 +157,10 @@ class TogetherScreen(Screen[None]):
                 yield asked.line
         servers = sorted({asked.question.task.server for asked in self.asked})
         with Vertical(classes="frame") as frame:
-            with VerticalScroll(can_focus=False):
+            with self._body:
                 with MessageBox():
                     yield InertText(str(self.params.get("message", "")))
-                yield from self._body()
+                yield from self._asks()
                 yield self._review
             yield self._status
             with Horizontal(classes="buttons"):
@@ -163,7 +171,7 @@ class TogetherScreen(Screen[None]):
         frame.border_title = cell(f"{', '.join(servers)} {'asks' if len(servers) == 1 else 'ask'}")
         yield self._keys
 
-    def _body(self) -> ComposeResult:
+    def _asks(self) -> ComposeResult:
         if self.fields is not None:
             yield self.fields
             return
@@ -190,7 +198,13 @@ class TogetherScreen(Screen[None]):
         for asked in self.asked:
             asked.show(tools.get(asked.question.task) or "‹no tool›")
         count = len(self.waiting)
-        self._title.show(joined_line((f"{plural(count, 'question')} to be answered together", "bold")))
+        left = (
+            f"{plural(count, 'question')} to be answered together"
+            if count
+            else "Nothing is left to answer here"
+        )
+        self._title.show(joined_line((left, "bold")))
+        self._keys.show(_KEYS if count else _KEYS[:1])
         for button, word in (
             (self._accept, "Accept"),
             (self._decline, "Decline"),
@@ -262,11 +276,24 @@ class TogetherScreen(Screen[None]):
         self._review.show(preview(self.asked[0].question, self.fields))
 
     def on_form_fields_changed(self, event: FormFields.Changed) -> None:
-        """Keep the draft, and the shown JSON true."""
+        """Keep the draft, and the shown JSON true; what was said of the form before is no longer so."""
         event.stop()
+        self._touched = True
+        if not self.sending:
+            self._say("")
         self._keep()
         if self._review.display:
             self._show_review()
+
+    def on_form_fields_grown(self, event: FormFields.Grown) -> None:
+        """What nobody has touched and takes its place only now was not read before."""
+        event.stop()
+        if not self._touched:
+            self._appearance.moved()
+
+    def action_read(self, pages: int) -> None:
+        """Scroll what is asked."""
+        self._body.scroll_relative(y=pages * max(1, self._body.size.height - 1), animate=False)
 
     def _give(self, action: Action, content_json: str | None) -> None:
         if self.sending or not self.waiting:
@@ -316,6 +343,7 @@ class TogetherScreen(Screen[None]):
         failed = [asked for asked in waiting if asked.outcome == "failed"]
         for asked in failed:
             asked.outcome = None  # it was not saved, so it can be tried again
+        self._pass_on()
         for row in self.fields.rows if self.fields is not None else ():
             row.freeze(not failed)
         self._show()

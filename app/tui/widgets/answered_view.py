@@ -14,10 +14,11 @@ from app.engine.commands import has_result, is_refused_here
 from app.forms import Field
 from app.text import inert_line, plural
 from app.tui.widgets.address import AddressAtHand, agreed_url
+from app.tui.widgets.answer_words import ACTION_WORDS
 from app.tui.widgets.browser import open_in_browser
 from app.tui.widgets.inert import InertLine, InertText, Part, content, joined, joined_line
 from app.tui.widgets.json_view import dump, load, response_action
-from app.tui.widgets.question_card import ACTION_WORDS, request_params
+from app.tui.widgets.question_card import request_params
 from app.tui.widgets.raw_form import form_asked
 from app.tui.widgets.refusing import RefusedHere
 from app.tui.widgets.times import clock_time

@@ -64,6 +64,9 @@ class FormFields(Vertical):
         Binding("ctrl+y", "redo", "Redo", show=False, priority=True, id="form.redo"),
     ]
 
+    class Grown(Message):
+        """The form takes another room: its fields have come, or it was laid out anew."""
+
     class Changed(Message):
         """What was typed changed."""
 
@@ -102,6 +105,7 @@ class FormFields(Vertical):
         for row in self.rows:
             row.set_class(event.size.width < NARROW, "stacked")
             row.set_class(self.app.size.height < SHORT, "tight")
+        self.post_message(self.Grown())
 
     @property
     def entries(self) -> dict[str, Entry]:
@@ -165,6 +169,18 @@ class FormFields(Vertical):
         if row.state != self._known[name]:
             self._history.record(name, self._known[name], row.state)
             self._known[name] = row.state
+
+    def become(self, draft: Mapping[str, Entry]) -> None:
+        """Hold what *draft*, typed elsewhere, holds and nothing else. Secrets are in no draft, and stay."""
+        if any(row.frozen for row in self.rows):
+            return
+        for row in self.rows:
+            state = _fitting(row.field, draft)
+            if state != row.state and not row.field.secret and row.field.kind != "constant":
+                row.put(state)
+                self._remember(row)
+        self._history.pause()
+        self._tell()
 
     def take(self, draft: Mapping[str, Entry]) -> None:
         """Fill in what *draft* holds, as if it had been typed; the other fields stay as they are."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 from textual.actions import SkipAction
 from textual.app import ComposeResult
@@ -18,35 +18,20 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Button
 
-from app.engine.commands import Answer, Delivery, Engine, EngineError
+from app.engine.commands import Delivery, Engine, EngineError
 from app.text import inert_line
 from app.tui.appearing import Appearance
-from app.tui.messages import Answered
-from app.tui.widgets.drafts import drafts_of
+from app.tui.widgets.answer_words import ACTION_WORDS, DELIVERY_WORDS, Action, why_gone
+from app.tui.widgets.delivering import deliver
 from app.tui.widgets.host import host_of, in_background, is_alive, let_keys_act
-from app.tui.widgets.inert import InertText, cell, content, say
+from app.tui.widgets.inert import InertText, cell, content
 from app.tui.widgets.message_box import MessageBox
 from storage.records import QuestionRecord
 
-Action = Literal["accept", "decline", "cancel"]
 Phase = Literal["asking", "sending", "answered", "gone"]
-
-ACTION_WORDS: Final[dict[Action, str]] = {
-    "accept": "accepted",
-    "decline": "declined",
-    "cancel": "dismissed",
-}
-
-DELIVERY_WORDS: Final[dict[str, str]] = {
-    "acknowledged": "Sent, and the server has it.",
-    "saved": "Saved. It is delivered as soon as the server can be reached.",
-    "waiting": "Saved. The call goes on once its other questions are answered, too.",
-    "refused": "The server refused this answer; the question is open again.",
-    "withdrawn": "The question changed or vanished meanwhile; nothing was sent.",
-    "unknown": "Sent, but no reply came: whether the call went on is not known.",
-}
 
 
 class QuestionCard(Vertical):
@@ -95,6 +80,7 @@ class QuestionCard(Vertical):
         self.question = question
         self.phase: Phase = "asking"
         self._focus_wanted = False
+        self._most = 0
         self._appearance = Appearance(monotonic)
         self._notice = InertText("", classes="notice")
         self._status = InertText("", classes="status")
@@ -131,6 +117,9 @@ class QuestionCard(Vertical):
         """Return whether the card may be accepted as it stands, and the content to send with it."""
         return True, None
 
+    def take_draft(self) -> None:
+        """Show the draft anew: it was typed elsewhere."""
+
     def hold(self, locked: bool) -> None:
         """Let nothing be changed while an answer is on its way, or after."""
 
@@ -156,6 +145,7 @@ class QuestionCard(Vertical):
     def on_mount(self) -> None:
         """Show what is to be said about the question; begin in it where that was asked for meanwhile."""
         self._show_notices()
+        self.call_after_refresh(self._appearance.seen)
         if self._focus_wanted:
             self.focus_form()
             let_keys_act(self)
@@ -170,7 +160,10 @@ class QuestionCard(Vertical):
     def limit_height(self, rows: int) -> None:
         """Let the body scroll inside the card, so that its buttons stay in reach; *rows* for all of it."""
         # Two lines of frame, one of buttons, one below the card, one to say what became of an answer.
-        self._body.styles.max_height = max(5, rows - 5)
+        most = max(5, rows - 5)
+        if most != self._most:
+            self._most = self._body.styles.max_height = most
+            self.disarm()
 
     def action_read(self, pages: int) -> None:
         """Scroll what is asked: much of a long question holds nothing that the focus could go to."""
@@ -188,9 +181,31 @@ class QuestionCard(Vertical):
         return self._appearance.is_settled(self.app)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint the card, and note when that was first."""
-        self._appearance.seen()
+        """Paint the card, and note when that was first; a card whose fields are still to come is not it."""
+        if self.is_mounted:
+            self._appearance.seen()
         return super().render_lines(crop)
+
+    @property
+    def _is_in_sight(self) -> bool:
+        """Say whether all of the card is on the screen, or as much of it as there is room for."""
+        holder = self.parent
+        if not isinstance(holder, Widget):
+            return False
+        seen: int = self.region.intersection(holder.region).height
+        return 0 < seen >= min(self.region.height, holder.region.height)
+
+    def _is_meant(self) -> bool:
+        """Say whether what was pressed can have been meant for this question; where not, say why."""
+        if not self.armed:
+            self._say("This question has only just appeared here: look at it, then press again.", "italic")
+            return False
+        if not self._is_in_sight:
+            self.scroll_visible(animate=False)
+            self.disarm()
+            self._say("Not all of this question was in sight: look at it, then press again.", "italic")
+            return False
+        return True
 
     def follow(self, question: QuestionRecord | None) -> bool:
         """Take the question's newest record; says whether the card may go.
@@ -210,7 +225,7 @@ class QuestionCard(Vertical):
             return False
         if self.phase == "answered" or not (self.dirty or self.has_focus_within):
             return True
-        self._gone(_why_gone(question))
+        self._gone(why_gone(question))
         return False
 
     @property
@@ -278,8 +293,7 @@ class QuestionCard(Vertical):
         """Accept with what is filled in; where that is not valid, say why and send nothing."""
         if self.phase != "asking":
             return
-        if not self.armed:
-            self._say("This question has only just appeared here: look at it, then press again.", "italic")
+        if not self._is_meant():
             return
         ready, content_json = self.answer_content()
         if ready:
@@ -293,54 +307,39 @@ class QuestionCard(Vertical):
         if engine is None:
             return
         self._say(f"{ACTION_WORDS[action].capitalize()}: sending…")
-        in_background(self.app, self._deliver(engine, action, content_json), group="answers")
+        in_background(self.app, deliver(self.app, engine, action, [(self, content_json)]), group="answers")
 
     def _begun(self) -> Engine | None:
         """Begin to send, and return what sends; ``None``: it is not the time, and what was said says why."""
         if self.phase != "asking":
             return None
-        if not self.armed:
-            self._say("This question has only just appeared here: look at it, then press again.", "italic")
+        if not self._is_meant():
             return None
         engine = host_of(self).engine
         if engine is None:
             self._say("Still connecting: try again in a moment. What you typed is kept.", "$text-warning")
             return None
-        self.phase = "sending"
-        self._set_locked(True)
+        self.begin_sending()
         return engine
 
-    async def _deliver(self, engine: Engine, action: Action, content_json: str | None) -> None:
-        app, question = self.app, self.question
-        drafts = drafts_of(app)
-        # What is typed must be safe even if saving the answer fails, and no draft may follow the answer.
-        await drafts.save()
-        try:
-            delivery = await engine.answer(question.task, [Answer(question, action, content_json)])
-        except EngineError as error:
-            self._failed(error)
-            if is_alive(self):
-                self.post_message(self.Unanswered())
-            else:
-                say(app, f"{question.task.server}: {error.message}", "error")
-            return
-        if delivery.state not in ("refused", "withdrawn"):
-            drafts.drop(question.id)
-        self._delivered(action, delivery)
-        if not is_alive(self) and delivery.state in ("refused", "withdrawn"):
-            say(app, f"{question.task.server}: {delivery.message or DELIVERY_WORDS[delivery.state]}", "error")
-        told = Answered(question.task, question.id, action, delivery.state)
-        (self if is_alive(self) else app).post_message(told)
+    def begin_sending(self) -> None:
+        """Let nothing be changed: an answer is on its way."""
+        self.phase = "sending"
+        self._set_locked(True)
 
-    def _failed(self, error: EngineError) -> None:
+    def failed(self, error: EngineError, *, alone: bool = True) -> None:
+        """The answer was not saved. *alone*: it was about this question and no other."""
         self.phase = "asking"
-        if error.failure == "closed":
+        if error.failure == "closed" and alone:
             self._gone(error.message)
-            return
-        self._set_locked(False)
-        self._say(error.message, "$text-error")
+        else:
+            self._set_locked(False)
+            self._say(error.message, "$text-error")
+        if is_alive(self):
+            self.post_message(self.Unanswered())
 
-    def _delivered(self, action: Action, delivery: Delivery) -> None:
+    def delivered(self, action: Action, delivery: Delivery) -> None:
+        """Say what became of the answer."""
         words = DELIVERY_WORDS[delivery.state]
         text = f"{words} {delivery.message}" if delivery.message else words
         if delivery.state == "refused":
@@ -371,12 +370,3 @@ def request_params(question: QuestionRecord) -> dict[str, Any]:
         return {}
     params = request.get("params") if isinstance(request, dict) else None
     return params if isinstance(params, dict) else {}
-
-
-def _why_gone(question: QuestionRecord | None) -> str:
-    if question is None or question.state == "withdrawn":
-        return "The server no longer asks this."
-    if question.state in ("queued", "sent", "acknowledged", "settled"):
-        by = f" by {inert_line(question.answered_by, 60)}" if question.answered_by else ""
-        return f"This was answered elsewhere{by}."
-    return "This question has changed."

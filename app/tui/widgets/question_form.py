@@ -52,6 +52,7 @@ class QuestionForm(QuestionCard):
             sent = response_content(question.response_json)
             draft = entries_of(form, sent) if sent is not None else {}
         self.fields = FormFields(form, draft)
+        self._touched = False
         self._review = InertText("", classes="review")
         self._review.display = False
         self._json = Button(content("Show JSON"), compact=True, classes="json")
@@ -90,11 +91,25 @@ class QuestionForm(QuestionCard):
             super().focus_form()
 
     def on_form_fields_changed(self, event: FormFields.Changed) -> None:
-        """Keep the draft, and the shown JSON true."""
+        """Keep the draft, and the shown JSON true; what was said of the form before is no longer so."""
         event.stop()
+        self._touched = True
+        if self.phase == "asking":
+            self._say("")
         drafts_of(self.app).keep(self.question.id, self.fields.draft_json)
         if self._review.display:
             self._show_review()
+
+    def on_form_fields_grown(self, event: FormFields.Grown) -> None:
+        """What nobody has touched and takes its place only now was not read before."""
+        event.stop()
+        if not self._touched:
+            self.disarm()
+
+    def take_draft(self) -> None:
+        """Show the draft anew: it was typed elsewhere."""
+        if self.phase == "asking":
+            self.fields.become(read_draft(drafts_of(self.app).of(self.question)))
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
         """A field was left: save at once."""

@@ -31,8 +31,8 @@ class QuestionSampling(QuestionForm, Refusable):
     """Shows the whole conversation and its limits; takes a reply, or a refusal that stays here."""
 
     DEFAULT_CSS = """
-    QuestionSampling MessageBox { margin: 0; }
-    QuestionSampling .asked { color: $text-muted; max-height: 3; }
+    QuestionSampling MessageBox { margin: 0; border-left: wide $border-blurred; padding: 0 0 0 1; }
+    QuestionSampling .asked { color: $text-muted; max-height: 3; border-left: none; padding: 0; }
     QuestionSampling .count { margin: 0 0 1 0; }
     """
 
@@ -163,7 +163,7 @@ class QuestionSampling(QuestionForm, Refusable):
 
 
 def conversation(said: Sequence[tuple[str, str]]) -> list[Part]:
-    """Return who said what. Each line of the server's is marked, so that none passes for a speaker's name."""
+    """Return who said what, the speakers' names in bold; the box around marks all of it as the server's."""
     parts: list[Part] = []
     room = PREVIEW_LIMIT
     for number, (who, what) in enumerate(said):
@@ -174,7 +174,7 @@ def conversation(said: Sequence[tuple[str, str]]) -> list[Part]:
         shown = inert(what, room)
         room -= len(shown)
         parts.append((f"{inert_line(who, 40)}\n", "bold"))
-        parts += [f"│ {line}\n" for line in shown.split("\n")]
+        parts += [f"{line}\n" for line in shown.split("\n")]
     if not said:
         parts.append(("The conversation is empty.\n", "$text-muted"))
     text, style = parts[-1] if isinstance(parts[-1], tuple) else (parts[-1], "")

@@ -42,9 +42,7 @@ class Refusable(QuestionCard):
         try:
             words = await engine.refuse(self.question)
         except EngineError as error:
-            self._failed(error)
-            if is_alive(self):
-                self.post_message(self.Unanswered())
+            self.failed(error)
             return
         self.phase = "answered"
         self._say(words)

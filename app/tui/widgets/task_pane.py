@@ -72,6 +72,11 @@ class TaskPane(Container):
             if view.key in tasks or record is None or record.kind == "call" or record.key in tasks:
                 view.refresh_task()
 
+    def take_drafts(self) -> None:
+        """Show the drafts anew: something was typed elsewhere."""
+        for card in self._view.cards if self._view is not None else ():
+            card.take_draft()
+
     def tick(self) -> None:
         """Let ages go on."""
         if self._view is not None:

@@ -18,8 +18,10 @@ from textual.widgets import Button, TabbedContent, TabPane
 
 from app.engine.commands import Engine, EngineError
 from app.tui.messages import Answered, ArchiveRequested, CancelRequested, RefreshRequested
+from app.tui.widgets.all_at_once import AllAtOnce
 from app.tui.widgets.answered_view import AnsweredView, StuckAnswer
 from app.tui.widgets.browser import open_in_browser
+from app.tui.widgets.calling_again import CallingAgain
 from app.tui.widgets.cards import make_card
 from app.tui.widgets.drafts import drafts_of
 from app.tui.widgets.host import abilities_of, host_of, in_background, let_keys_act, now_ms
@@ -56,9 +58,6 @@ class TaskView(Widget):
     TaskView Tab { color: $text-muted; height: 1; }
     TaskView Tab.-active { color: $text-primary; text-style: bold underline; }
     TaskView > Horizontal Button:focus { background: $primary; color: $background; text-style: bold; }
-    TaskView > .sure { height: auto; padding: 0 1; display: none; }
-    TaskView > .sure.asked { display: block; }
-    TaskView > .sure Button { margin: 0 1 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("alt+1", "pane('overview')", "Overview", show=False, id="task.overview"),
@@ -101,9 +100,8 @@ class TaskView(Widget):
         self._archive = Button(content("Archive"), compact=True)
         self._look = Button(content("Look now"), compact=True)
         self._again = Button(content("Call again…"), "warning", compact=True)
-        self._sure_yes = Button(content("Call it again"), "warning", compact=True)
-        self._sure_no = Button(content("Leave it"), compact=True)
-        self._sure = Horizontal(classes="sure")
+        self._sure = CallingAgain()
+        self._all = AllAtOnce(monotonic=monotonic)
 
     def compose(self) -> ComposeResult:
         yield self._nothing
@@ -111,15 +109,13 @@ class TaskView(Widget):
         with self._tabs:
             with TabPane("Overview", id="overview"), self._overview:
                 yield self._more
+                yield self._all
                 yield self._answered
             with TabPane("Timeline", id="timeline"), VerticalScroll():
                 yield self._timeline
             with TabPane("Raw", id="raw"):
                 yield self._raw
-        with self._sure:
-            yield InertText("It may have run already, and may run twice. Call it again?", "$text-warning")
-            yield self._sure_no
-            yield self._sure_yes
+        yield self._sure
         with self._actions:
             yield self._cancel
             yield self._again
@@ -158,7 +154,7 @@ class TaskView(Widget):
             card.remove()
         self._cards = {}
         self.query(".outcome").remove()
-        self._sure.remove_class("asked")
+        self._sure.leave()
         self._overview.scroll_home(animate=False)
         self.refresh_task()
 
@@ -228,6 +224,7 @@ class TaskView(Widget):
             self._cards[question.id] = card
             # Below the others: a card that came later never pushes another from under a finger.
             self._overview.mount(card, before=self._more)
+        self._all.follow(self.cards)
 
     def _drop(self, question_id: int) -> None:
         card = self._cards.pop(question_id)
@@ -354,7 +351,7 @@ class TaskView(Widget):
         self._archive.label = content("Archive" if record.archived_at is None else "Bring back")
         self._look.display = record.kind == "task"
         if not unknown:
-            self._sure.remove_class("asked")
+            self._sure.leave()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Do it, or tell the app."""
@@ -370,19 +367,19 @@ class TaskView(Widget):
         elif button is self._look:
             self.post_message(RefreshRequested(record.key))
         elif button is self._again:
-            self._sure.add_class("asked")
-            self._sure_no.focus()
-        elif button is self._sure_no:
-            self._sure.remove_class("asked")
-            self._overview.focus()
-        elif button is self._sure_yes:
-            self._sure.remove_class("asked")
-            self._call_again(record.key)
+            self._sure.ask()
 
-    def _call_again(self, key: TaskKey) -> None:
+    def on_calling_again_left(self, event: CallingAgain.Left) -> None:
+        """Nothing is called."""
+        event.stop()
+        self._overview.focus()
+
+    def on_calling_again_wanted(self, event: CallingAgain.Wanted) -> None:
+        """Call it once more."""
+        event.stop()
         engine = self._engine()
-        if engine is not None:
-            in_background(self.app, self._calling(engine, key), group="calls")
+        if engine is not None and self.key is not None:
+            in_background(self.app, self._calling(engine, self.key), group="calls")
 
     async def _calling(self, engine: Engine, key: TaskKey) -> None:
         app = self.app

@@ -7,14 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.task_app import KEY, TaskApp, ask, form, open_store, painted, question, row, shown, texts, until
+from fakes.task_app import (
+    KEY,
+    TaskApp,
+    ask,
+    form,
+    open_store,
+    painted,
+    press_calmly,
+    question,
+    row,
+    shown,
+    texts,
+    until,
+)
 from textual import events
 from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from app.tui.screens.task import TaskScreen
-from app.tui.widgets.field_rows import UNTOUCHED
+from app.tui.widgets.field_rows import UNTOUCHED, FieldRow
 from app.tui.widgets.message_box import MessageBox
 from app.tui.widgets.question_form import QuestionForm
 from storage.store import Store
@@ -162,8 +175,7 @@ async def test_thirty_refused_fields_on_a_small_screen_keep_the_buttons_and_show
         card = screen.view.cards[0]
         assert isinstance(card, QuestionForm)
         row(card, "field-20").focus_control()
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: bool(row(card, "field-00").error))
+        await press_calmly(pilot, "ctrl+s", lambda: bool(row(card, "field-00").error))
         assert app.focused in row(card, "field-00").query("*")
         await until(pilot, lambda: "✗" in painted(app) and "field-00" in painted(app))
         for name in ("field-07", "field-29"):
@@ -253,3 +265,47 @@ async def test_all_of_a_long_question_is_read_by_keys_alone(store: Store, kind: 
                 await pilot.press(key)
             assert end in painted(app), (key, painted(app))
         assert not app.recorder.answers
+
+
+MANY = {f"field_{n}": {"type": "boolean", "default": True} for n in range(30)}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 40)])
+async def test_nothing_is_accepted_before_the_fields_have_been_on_the_screen(
+    store: Store, size: tuple[int, int]
+) -> None:
+    ask(store, form(MANY, message="Long words. " * 60))
+    app = TaskApp(store)
+    async with app.run_test(size=size) as pilot:
+        for _ in range(1000):
+            for card in app.view.cards:
+                rows = list(card.query(FieldRow))
+                are_there = len(rows) == 30 and all(row.size.height for row in rows)
+                card.action_accept()  # the clock has gone on by seconds since the last time
+                if card.phase != "asking":
+                    assert are_there
+                    return
+            await pilot.pause()
+        raise AssertionError("never accepted")
+
+
+async def test_a_question_out_of_sight_is_shown_first_and_answered_only_then(store: Store) -> None:
+    sure = {"sure": {"type": "boolean", "default": True}}
+    ask(
+        store,
+        form(sure, key="a", message="DELETE the production database?"),
+        form({**sure, **MANY}, key="b", message="Second?"),
+        form(sure, key="c", message="Third: is this fine?"),
+    )
+    app = TaskApp(store)
+    async with app.run_test(size=SMALL) as pilot:
+        await until(pilot, lambda: len(app.view.cards) == 3 and all(c.is_mounted for c in app.view.cards))
+        app.view.focus_question()
+        await pilot.pause()
+        app.view.query_one("Overview").scroll_end(animate=False)
+        await until(pilot, lambda: "DELETE" not in painted(app) and "Third" in painted(app))
+        await pilot.press("ctrl+s")
+        assert not app.recorder.answers
+        await until(pilot, lambda: "DELETE" in painted(app) and "in sight" in painted(app))
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: [a.question.key for a in app.recorder.answers] == ["a"])

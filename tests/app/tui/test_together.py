@@ -15,7 +15,7 @@ from fakes.task_app import form, question
 from textual.pilot import Pilot
 from textual.widgets import Button
 
-from app.engine.commands import Delivery
+from app.engine.commands import Delivery, EngineError
 from app.tui.appearing import Appearance
 from app.tui.screens.inbox import InboxScreen
 from app.tui.screens.together import TogetherScreen
@@ -159,6 +159,34 @@ async def test_what_is_typed_is_the_draft_of_the_first_and_there_again_after_lea
         await pilot.press("ctrl+s")
         await until(pilot, lambda: "2 sent" in painted(inbox.app))
         assert {id: a["content"]["n"] for id, a in answers(inbox).items()} == {first: 42, second: 42}
+
+
+async def test_the_form_beside_the_list_shows_what_was_typed_for_several(inbox: Shell) -> None:
+    for id in ("tsk_a", "tsk_b"):
+        add(inbox, id)
+    async with inbox.app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: "Deploy build" in painted(inbox.app))
+        await pilot.press("space", "space")
+        screen = await together(inbox, pilot)
+        first = screen.asked[0].question
+        await pilot.press("4", "2", "escape")
+        await until(pilot, lambda: isinstance(inbox.app.screen, InboxScreen))
+        await until(pilot, lambda: drafts(inbox)[first.task.id] == '{"n": "42"}')
+        await pilot.press("up", "up", "a")
+        await until(pilot, lambda: inbox.app.focused is not None and "42" in painted(inbox.app))
+        await pilot.press("tab", "x")
+        await until(
+            pilot, lambda: json.loads(drafts(inbox)[first.task.id] or "{}") == {"n": "42", "why": "x"}
+        )
+
+
+async def test_what_was_typed_is_kept_for_those_that_could_not_be_saved(inbox: Shell) -> None:
+    async with marked(inbox, "tsk_a", "tsk_b") as (pilot, screen):
+        second = screen.asked[1].question
+        inbox.engine.troubles[second.task] = EngineError("unreachable", "no")
+        await pilot.press("4", "2", "ctrl+s")
+        await until(pilot, lambda: "1 sent, 1 failed" in painted(inbox.app))
+        await until(pilot, lambda: drafts(inbox)[second.task.id] == '{"n": "42"}')
 
 
 @pytest.mark.parametrize("own", [None, '{"why": "my own"}'])
