@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import click
 
 from app.cli.calling import finish_outcome
 from app.cli.exits import FAILURES, CommandError, Exit, usage
-from app.cli.finding import named_by, question_meant
+from app.cli.finding import named_by, print_instead, question_meant
 from app.cli.output import command_name, json_line, words
 from app.cli.parts import NOTHING, Asker, Parts, load, resolve, run_async
 from app.cli.showing import address_lines, text_of
 from app.cli.tasks import json_option, open_keys
-from app.engine.commands import Answer, Delivery, answerable, is_refused_here, unanswerable
+from app.engine.commands import (
+    Answer,
+    Delivery,
+    EngineError,
+    answerable,
+    is_refused_here,
+    unanswerable,
+)
 from app.text import inert, inert_line
 from app.urls import review_url
 from storage.records import QuestionRecord, Reader, TaskKey
+
+T = TypeVar("T")
 
 DELIVERED: Final[dict[str, tuple[Exit, str]]] = {
     "acknowledged": (Exit.DONE, "Sent, and acknowledged by the server."),
@@ -114,7 +123,7 @@ def answer(
         if said.action != "accept" and answerable(question, abilities) in ("sampling", "roots"):
             if is_refused_here(question):
                 raise CommandError(Exit.UNKNOWN, f"{inert_line(question.key)} was refused here already.")
-            raise click.exceptions.Exit(_refuse(parts, question, dry_run=dry_run, as_json=as_json))
+            raise click.exceptions.Exit(_refuse(parts, reader, question, dry_run=dry_run, as_json=as_json))
         reply = compose(question, said, asker)
         if dry_run:
             from app.cli.shapes import plain_json
@@ -223,7 +232,7 @@ def _consent(question: QuestionRecord, said: Said, url: str, server_url: str | N
     return Answer(question, "accept")
 
 
-def _refuse(parts: Parts, question: QuestionRecord, *, dry_run: bool, as_json: bool) -> int:
+def _refuse(parts: Parts, reader: Reader, question: QuestionRecord, *, dry_run: bool, as_json: bool) -> int:
     """Record a refusal that the wire has no word for, and say so; returns the exit code."""
     if dry_run:
         words("Nothing would be sent: refusing it is recorded here alone.")
@@ -233,7 +242,7 @@ def _refuse(parts: Parts, question: QuestionRecord, *, dry_run: bool, as_json: b
         async with parts.engine() as engine:
             return await engine.refuse(question)
 
-    said = run_async(work())
+    said = _or_instead(parts, reader, question, work())
     words(f"{said} `taskinbox cancel {command_name(question.task)}` does that.")
     if as_json:
         from app.cli.shapes import to_json
@@ -255,7 +264,19 @@ def _deliver(parts: Parts, reader: Reader, task: TaskKey, reply: Answer, *, as_j
     from app.forms.redacting import without_secrets
 
     told = without_secrets(reply.question.request_json, reply.response_json) or reply.response_json
-    return _tell(parts, reader, reply.question, told, run_async(work()), as_json=as_json)
+    delivery = _or_instead(parts, reader, reply.question, work())
+    return _tell(parts, reader, reply.question, told, delivery, as_json=as_json)
+
+
+def _or_instead(parts: Parts, reader: Reader, question: QuestionRecord, work: Coroutine[Any, Any, T]) -> T:
+    """Return what *work* on a question gives; where that is not open any more, what is asked instead is shown
+    before the error."""
+    try:
+        return run_async(work)
+    except EngineError as error:
+        if error.failure == "closed":
+            print_instead(parts, reader, question)
+        raise
 
 
 def _again(
@@ -275,7 +296,10 @@ def _again(
     (question,) = named
     response = question.response_json or "null"
     if dry_run and question.withheld:
-        raise usage("The answer held secrets, which are not kept: it can't be sent again; answer it anew.")
+        raise usage(
+            "The answer held secrets, which are not kept: it can't be sent again. --again without --dry-run "
+            "asks the question anew."
+        )
     if dry_run:
         from app.cli.shapes import plain_json
 
@@ -310,6 +334,8 @@ def _tell(
     else:
         said = inert_line(delivery.message) if delivery.message else ""
         words(f"{text} {said}".rstrip() if delivery.state == "refused" else said or text)
+        if delivery.state == "withdrawn":
+            print_instead(parts, reader, question)
     if as_json:
         from app.cli.shapes import delivery_shape, to_json
 

@@ -18,13 +18,14 @@ from app.cli.parts import NOTHING, Asker
 from app.engine.commands import REFUSED_HERE, answerable, asks_too_much, is_refused_here, unanswerable
 from app.text import inert, inert_line
 from app.urls import UrlReview, review_url
-from storage.records import EventRecord, QuestionRecord, TaskRecord
+from storage.records import EventRecord, QuestionRecord, QuestionState, TaskRecord
 
 if TYPE_CHECKING:
     from app.forms import Field, Form
 
 _FIELDS_MOST: Final = 100
 _CHOICES_MOST: Final = 12
+_ANSWERED: Final[tuple[QuestionState, ...]] = ("queued", "sent", "acknowledged", "settled")
 _DETAILS: Final = ("key", "to", "message", "reason", "problem", "taskId")
 
 
@@ -54,13 +55,23 @@ def question_lines(question: QuestionRecord, asker: Asker = NOTHING) -> list[str
     if question.is_open:
         lines += _answer_lines(question, params, asker)
     if question.state == "acknowledged" and question.still_asked:
-        lines.append(
-            "  acknowledged, and still asked for; "
-            f"`taskinbox answer --again {command_name(question.task)}` sends it again"
-        )
+        lines.append(f"  acknowledged, and still asked for; {_again_words(question)}")
     if question.response_json is not None:
-        lines.append(f"  answered: {readable_json(question.response_json)}")
+        stands = question.state in _ANSWERED
+        lines.append(
+            f"  {'answered' if stands else 'the former answer'}: {readable_json(question.response_json)}"
+        )
     return lines
+
+
+def _again_words(question: QuestionRecord) -> str:
+    command = f"`taskinbox answer --again {command_name(question.task)}`"
+    if question.withheld:
+        return (
+            "its answer held secrets, which are not kept, so it has to be answered anew: "
+            f"{command} opens it again"
+        )
+    return f"{command} sends it again"
 
 
 def _answer_lines(question: QuestionRecord, params: dict[str, Any], asker: Asker) -> list[str]:

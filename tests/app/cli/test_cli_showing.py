@@ -11,7 +11,17 @@ from fakes.cli_engine import Installation, form_question
 
 from app.cli import output
 from app.cli.output import command_name, readable_json
-from storage.records import NewEvent, NewQuestion, NewTask, TaskKey, TaskState, TaskWrites
+from storage.records import (
+    NewEvent,
+    NewQuestion,
+    NewTask,
+    QuestionChange,
+    QuestionState,
+    Reply,
+    TaskKey,
+    TaskState,
+    TaskWrites,
+)
 
 
 def shown(home: Installation, capsys: pytest.CaptureFixture[str], name: str = "tsk_1") -> str:
@@ -144,3 +154,50 @@ def test_a_long_key_is_abbreviated_on_a_narrow_terminal_alone(
     assert (key not in text) == is_cut
     abbreviated = next(line.split(" (")[0] for line in text.splitlines() if line.startswith("elicitation-"))
     assert home.run("answer", "tsk_1", abbreviated, "--decline") == 0
+
+
+def answered(home: Installation, state: QuestionState, kept: str | None = None) -> None:
+    """Give a question an answer (of which *kept* is kept), and let it come to *state*."""
+    key = home.task("tsk_1", form_question("k", "{}"))
+    (question,) = home.questions(key)
+    reply = Reply(question.id, question.fingerprint, '{"action": "decline"}', kept)
+    home.store.queue_answers(key, [reply], by="ada")
+    if state == "queued":
+        return
+    home.store.claim([question.id], owner="me", dead=lambda _: False)
+    if state == "sent":
+        return
+    steps: dict[QuestionState, tuple[QuestionState, ...]] = {"open": ("acknowledged", "open")}
+    for step in steps.get(state, (state,)):
+        change = QuestionChange(question.id, step, still_asked=4 if step == "acknowledged" else None)
+        home.store.change_task(key, lambda *_, change=change: TaskWrites(question_changes=(change,)))
+
+
+@pytest.mark.parametrize("state", ["queued", "sent", "acknowledged", "settled"])
+def test_the_answer_that_stands_is_shown_as_such(
+    home: Installation, capsys: pytest.CaptureFixture[str], state: QuestionState
+) -> None:
+    answered(home, state)
+    text = shown(home, capsys)
+    assert f"): {state}\n" in text
+    assert '  answered: {"action": "decline"}' in text
+
+
+@pytest.mark.parametrize("state", ["open", "refused", "withdrawn"])
+def test_an_answer_that_does_not_stand_any_more_is_the_former_one(
+    home: Installation, capsys: pytest.CaptureFixture[str], state: QuestionState
+) -> None:
+    answered(home, state)
+    text = shown(home, capsys)
+    assert f"): {state}\n" in text
+    assert "answered: " not in text
+    assert '  the former answer: {"action": "decline"}' in text
+
+
+def test_an_answer_whose_secrets_are_gone_is_given_anew_and_not_sent_again(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered(home, "acknowledged", kept='{"action": "accept", "content": {"password": "sent, not kept"}}')
+    text = shown(home, capsys)
+    assert "sends it again" not in text
+    assert "has to be answered anew: `taskinbox answer --again tsk_1` opens it again" in text
