@@ -81,6 +81,7 @@ class QuestionCard(Vertical):
         self.phase: Phase = "asking"
         self._focus_wanted = False
         self._most = 0
+        self._is_passing = False
         self._appearance = Appearance(monotonic)
         self._notice = InertText("", classes="notice")
         self._status = InertText("", classes="status")
@@ -198,12 +199,18 @@ class QuestionCard(Vertical):
     def _is_meant(self) -> bool:
         """Say whether what was pressed can have been meant for this question; where not, say why."""
         if not self.armed:
-            self._say("This question has only just appeared here: look at it, then press again.", "italic")
+            self._say(
+                "This question has only just appeared here: look at it, then press again.",
+                "italic",
+                passing=True,
+            )
             return False
         if not self._is_in_sight:
             self.scroll_visible(animate=False)
             self.disarm()
-            self._say("Not all of this question was in sight: look at it, then press again.", "italic")
+            self._say(
+                "Not all of this question was in sight: look at it, then press again.", "italic", passing=True
+            )
             return False
         return True
 
@@ -252,7 +259,9 @@ class QuestionCard(Vertical):
             button.disabled = locked
         self.hold(locked)
 
-    def _say(self, text: str, style: str = "") -> None:
+    def _say(self, text: str, style: str = "", *, passing: bool = False) -> None:
+        # *passing*: it is about the form as it was when a key was pressed, and over with the next change.
+        self._is_passing = passing
         self._status.display = bool(text)
         self._status.show(text, style)
 
@@ -299,7 +308,7 @@ class QuestionCard(Vertical):
         if ready:
             self.give("accept", content_json)
         else:
-            self._say("Not sent: see what is marked with ✗.", "$text-error")
+            self._say("Not sent: see what is marked with ✗.", "$text-error", passing=True)
 
     def give(self, action: Action, content_json: str | None = None) -> None:
         """Send this answer, to exactly this question."""

@@ -94,7 +94,7 @@ class QuestionForm(QuestionCard):
         """Keep the draft, and the shown JSON true; what was said of the form before is no longer so."""
         event.stop()
         self._touched = True
-        if self.phase == "asking":
+        if self._is_passing:
             self._say("")
         drafts_of(self.app).keep(self.question.id, self.fields.draft_json)
         if self._review.display:

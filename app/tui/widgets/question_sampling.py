@@ -163,7 +163,7 @@ class QuestionSampling(QuestionForm, Refusable):
 
 
 def conversation(said: Sequence[tuple[str, str]]) -> list[Part]:
-    """Return who said what, the speakers' names in bold; the box around marks all of it as the server's."""
+    """Return who said what: names in bold, words set in, so that no line of the server's passes for a name."""
     parts: list[Part] = []
     room = PREVIEW_LIMIT
     for number, (who, what) in enumerate(said):
@@ -174,7 +174,7 @@ def conversation(said: Sequence[tuple[str, str]]) -> list[Part]:
         shown = inert(what, room)
         room -= len(shown)
         parts.append((f"{inert_line(who, 40)}\n", "bold"))
-        parts += [f"{line}\n" for line in shown.split("\n")]
+        parts += [f"  {line}\n" for line in shown.split("\n")]
     if not said:
         parts.append(("The conversation is empty.\n", "$text-muted"))
     text, style = parts[-1] if isinstance(parts[-1], tuple) else (parts[-1], "")

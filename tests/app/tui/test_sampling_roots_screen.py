@@ -86,10 +86,10 @@ async def test_the_whole_conversation_its_prompt_wishes_and_limits_are_shown(sto
         shown = texts(app.view.query_one(QuestionSampling))
         for words in (
             "You answer in the model's place",
-            "system prompt\nAnswer in one word.",
-            "user\nWhat is the capital of France?",
-            "assistant\nOne moment.",
-            "‹image, image/png, about 11 KB, not shown›",
+            "system prompt\n  Answer in one word.",
+            "user\n  What is the capital of France?",
+            "assistant\n  One moment.",
+            "  ‹image, image/png, about 11 KB, not shown›",
             "At most: 10 tokens",
             "Temperature: 0.5",
             "Model like: sonnet",
