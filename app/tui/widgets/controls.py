@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rich.cells import cell_len, chop_cells
+from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.document._document import Location
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import Reactive, reactive
@@ -21,15 +23,47 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
-from app.text import inert, inert_line
+from app.text import inert, inert_line, is_inert
 from app.tui.widgets.inert import joined, joined_line
 
 PASTE_LIMIT: Final = 1_000_000
 """Characters of one paste; what is beyond is left out."""
 
+LINE_ENDS: Final = "pasted line ends were \\r\\n, and are sent as \\n"
+"""Told of a paste from Windows; says nothing where lines are only what parts the texts."""
+
+
+class PasteAltered(Message):
+    """A paste was not taken to the letter."""
+
+    def __init__(self, control: Widget, how: Sequence[str]) -> None:
+        super().__init__()
+        self.pasted_into = control
+        self.how = tuple(how)
+        """What became of it, in words for a person."""
+
+    @property
+    def control(self) -> Widget:
+        """The control that was pasted into."""
+        return self.pasted_into
+
+
+def taken(pasted: str) -> tuple[str, list[str]]:
+    """Return a paste as a control can hold it, and in words what of it that changed."""
+    text = line_ends(pasted)
+    told = [LINE_ENDS] if "\r\n" in pasted else []
+    if not is_inert(text):
+        told.append("the paste held control characters; each is sent as a sign that stands for it")
+    if len(text) > PASTE_LIMIT:
+        told.append(f"the paste was cut after {PASTE_LIMIT:,} characters")
+    return inert(text, PASTE_LIMIT), told
+
 
 class SafeInput(Input):
-    """A single line. A paste of several lines is offered to the row, which may turn into a text area."""
+    """A single line. A paste of several lines is offered to the row, which may turn into a text area.
+
+    Masked, it holds the lines itself, and to the letter: it draws none of them.
+    """
 
     # Textual lays the whole screen out again at each key, for inputs as wide as their text; these are not.
     virtual_size = Reactive(Size(0, 0), layout=False)
@@ -47,19 +81,38 @@ class SafeInput(Input):
             """The input that was pasted into."""
             return self.input
 
+    def _position_to_cell(self, position: int) -> int:
+        # Masked, each character takes one cell: a line end and a tab, too.
+        return position if self.password else super()._position_to_cell(position)
+
     def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        text = inert(line_ends(event.text), PASTE_LIMIT)
-        if "\n" in text.strip("\n"):
+        self._take(event.text)
+
+    def action_paste(self) -> None:
+        """Paste what was copied within the program."""
+        self._take(self.app.clipboard)
+
+    def _take(self, pasted: str) -> None:
+        line = pasted.strip("\r\n")
+        several = "\n" in line or "\r" in line
+        text, told = taken(pasted if several else line)
+        if not several and line != pasted:
+            told.append("the line end of the paste was left out")
+        if several and not self.password:
             start, end = sorted(self.selection)
             self.post_message(self.SeveralLines(self, self.value[:start] + text + self.value[end:]))
-            return
-        text = text.strip("\n").replace("\t", " ")
-        if self.selection.is_empty:
-            self.insert_text_at_cursor(text)
         else:
-            self.replace(text, *self.selection)
+            if "\t" in text and not self.password:
+                text = text.replace("\t", " ")
+                told.append("a pasted tab is sent as a space")
+            if self.selection.is_empty:
+                self.insert_text_at_cursor(text)
+            else:
+                self.replace(text, *self.selection)
+        if told:
+            self.post_message(PasteAltered(self, told))
 
 
 class SafeTextArea(TextArea):
@@ -68,7 +121,58 @@ class SafeTextArea(TextArea):
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        await super()._on_paste(events.Paste(inert(line_ends(event.text), PASTE_LIMIT)))
+        text, told = taken(event.text)
+        await super()._on_paste(events.Paste(text))
+        if told:
+            self.post_message(PasteAltered(self, told))
+
+    def action_paste(self) -> None:
+        """Paste what was copied within the program."""
+        self.post_message(events.Paste(self.app.clipboard))
+
+
+class MaskedTextArea(SafeTextArea):
+    """Several lines of a secret: a dot for each character, and no more told of them than by a masked line.
+
+    Nothing is wrapped, matched or gone over by words: that would show where its words end.
+    """
+
+    DEFAULT_CSS = "MaskedTextArea { scrollbar-size-horizontal: 0; }"
+
+    def __init__(self, text: str, *, placeholder: str = "") -> None:
+        super().__init__(text, compact=True, soft_wrap=False, placeholder=placeholder)
+        self.match_cursor_bracket = False
+
+    def get_line(self, line_index: int) -> Text:
+        """Return what is drawn for a line."""
+        return Text("•" * len(self.document.get_line(line_index)), end="", no_wrap=True)
+
+    def get_cursor_line_start_location(self, smart_home: bool = False) -> Location:
+        """Return the beginning of the line, whatever blanks are there."""
+        return super().get_cursor_line_start_location(smart_home=False)
+
+    def get_cursor_word_left_location(self) -> Location:
+        """Return the beginning of the line."""
+        row, column = self.cursor_location
+        return (row, 0) if column else super().get_cursor_word_left_location()
+
+    def get_cursor_word_right_location(self) -> Location:
+        """Return the end of the line."""
+        row, column = self.cursor_location
+        end = len(self.document.get_line(row))
+        return (row, end) if column < end else super().get_cursor_word_right_location()
+
+    def action_delete_word_right(self) -> None:
+        """Delete the rest of the line."""
+        if self.selection.is_empty:
+            self._delete_via_keyboard(self.selection.end, self.get_cursor_word_right_location())
+        else:
+            super().action_delete_word_right()
+
+    def action_cut(self) -> None:
+        """Cut what is selected; where nothing is, no line gets into the clipboard unseen."""
+        if not self.selection.is_empty:
+            super().action_cut()
 
 
 def line_ends(text: str) -> str:

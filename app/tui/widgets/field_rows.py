@@ -96,6 +96,7 @@ class FieldRow(Widget):
         """Nothing can be changed."""
         self._error = ""
         self._remark = ""
+        self._words: tuple[str, ...] = ()
         self._told: tuple[object, ...] = ()
         """What the note depends on, as it was last shown: most keys change nothing in it."""
         self._label = RowLabel(self._label_content(), classes="label")
@@ -138,6 +139,7 @@ class FieldRow(Widget):
     def put(self, state: State) -> None:
         """Show *state*, as if it had been typed; tells nobody."""
         self.state = state
+        self._words = ()
         self.show_state()
         self.refresh_note()
 
@@ -176,6 +178,12 @@ class FieldRow(Widget):
         self._error, self._remark = error, remark
         self.refresh_note()
 
+    def tell(self, word: str) -> None:
+        """Say what became of what the person did here; that stands until another state is put."""
+        if word not in self._words:
+            self._words += (word,)
+            self.refresh_note()
+
     @property
     def error(self) -> str:
         """The reason that is shown; empty when there is none."""
@@ -183,7 +191,8 @@ class FieldRow(Widget):
 
     def refresh_note(self) -> None:
         """Say again how the field stands."""
-        told = (self._state_words(), self.state is None, self.state is UNTOUCHED, self._error, self._remark)
+        stands = (self._state_words(), self.state is None, self.state is UNTOUCHED)
+        told = (*stands, self._error, self._remark, self._words)
         if told == self._told:
             return
         self._told = told
@@ -231,7 +240,7 @@ class FieldRow(Widget):
             parts += [inert(field.description, ABOUT_LIMIT), "\n"]
         elif parts:
             parts[-1] = "\n"
-        warnings = [*field.warnings, *([self._remark] if self._remark else [])]
+        warnings = [*field.warnings, *([self._remark] if self._remark else []), *self._words]
         if field.default_problem and self.state is UNTOUCHED:
             warnings.append(f"the default is not valid here: {field.default_problem}")
         for warning in warnings:

@@ -82,6 +82,8 @@ class QuestionCard(Vertical):
         self._focus_wanted = False
         self._most = 0
         self._is_passing = False
+        self._touched = False
+        """Whether a person has done something with it: from then on it grows under their own hand."""
         self._appearance = Appearance(monotonic)
         self._notice = InertText("", classes="notice")
         self._status = InertText("", classes="status")
@@ -304,6 +306,7 @@ class QuestionCard(Vertical):
             return
         if not self._is_meant():
             return
+        self._touched = True
         ready, content_json = self.answer_content()
         if ready:
             self.give("accept", content_json)

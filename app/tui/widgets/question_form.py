@@ -52,7 +52,6 @@ class QuestionForm(QuestionCard):
             sent = response_content(question.response_json)
             draft = entries_of(form, sent) if sent is not None else {}
         self.fields = FormFields(form, draft)
-        self._touched = False
         self._review = InertText("", classes="review")
         self._review.display = False
         self._json = Button(content("Show JSON"), compact=True, classes="json")

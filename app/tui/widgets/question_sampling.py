@@ -163,7 +163,7 @@ class QuestionSampling(QuestionForm, Refusable):
 
 
 def conversation(said: Sequence[tuple[str, str]]) -> list[Part]:
-    """Return who said what: names in bold, words set in, so that no line of the server's passes for a name."""
+    """Return who said what: names in bold, words set in: no line of the server's passes for a name."""
     parts: list[Part] = []
     room = PREVIEW_LIMIT
     for number, (who, what) in enumerate(said):

@@ -10,12 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from app.forms import Entry, Field
-from app.text import is_inert
-from app.tui.widgets.controls import SafeInput, SafeTextArea
+from app.forms.secrets import WARNING
+from app.text import is_inert, plural
+from app.tui.widgets.controls import LINE_ENDS, MaskedTextArea, PasteAltered, SafeInput, SafeTextArea
 from app.tui.widgets.editor import EditorFailed, edited
 from app.tui.widgets.field_rows import UNTOUCHED, FieldRow, GoesOn, State
 from app.tui.widgets.host import in_background
-from app.tui.widgets.inert import say
+from app.tui.widgets.inert import Part, say
 
 
 class TextRow(FieldRow):
@@ -30,8 +31,8 @@ class TextRow(FieldRow):
         super().__init__(field, state)
         text = self._text()
         self.control: SafeInput | SafeTextArea
-        if field.multiline or field.kind == "json" or "\n" in text:
-            self.control = SafeTextArea(text, compact=True, placeholder=self._placeholder())
+        if self._is_long or ("\n" in text and not field.secret):
+            self.control = self._area(text)
         else:
             self.control = SafeInput(
                 text,
@@ -41,6 +42,30 @@ class TextRow(FieldRow):
                 select_on_focus=False,
             )
         self._shown = text
+
+    @property
+    def _is_long(self) -> bool:
+        return self.field.multiline or self.field.kind in ("json", "list")
+
+    @property
+    def _is_masked(self) -> bool:
+        # JSON with a secret in it is not: the rest of it must be seen.
+        return self.field.secret and self.field.kind != "json"
+
+    def _area(self, text: str) -> SafeTextArea:
+        if self._is_masked:
+            return MaskedTextArea(text, placeholder=self._placeholder())
+        return SafeTextArea(text, compact=True, placeholder=self._placeholder())
+
+    def _state_words(self) -> Part:
+        if not self._is_masked or self.state is UNTOUCHED or not self.state:
+            return super()._state_words()
+        if isinstance(self.state, list):
+            return f"{plural(len(self.state), 'line')}, masked"
+        if not self._is_long and "\n" not in self.state:
+            return super()._state_words()
+        lines = plural(self.state.removesuffix("\n").count("\n") + 1, "line")
+        return f"{lines}, masked" + (", with a line end behind it" if self.state.endswith("\n") else "")
 
     def controls(self) -> ComposeResult:
         yield self.control
@@ -59,7 +84,7 @@ class TextRow(FieldRow):
         text = self._shown = self._text()
         self.control.placeholder = self._placeholder()
         if isinstance(self.control, SafeInput):
-            if "\n" in text:
+            if "\n" in text and not self.field.secret:
                 self._become_area(text)
                 return
             with self.control.prevent(Input.Changed):
@@ -72,7 +97,7 @@ class TextRow(FieldRow):
 
     def _become_area(self, text: str) -> None:
         line = self.control
-        self.control = SafeTextArea(text, compact=True, placeholder=self._placeholder())
+        self.control = self._area(text)
         had_focus = line.has_focus
         self.query_one(".body").mount(self.control, before=line)
         line.remove()
@@ -88,6 +113,8 @@ class TextRow(FieldRow):
             self.show_state()
             return
         self._shown = text
+        if not text:
+            self._words = ()
         self.control.placeholder = ""
         self.touched(self._entry(text))
 
@@ -97,7 +124,12 @@ class TextRow(FieldRow):
     @property
     def has_editor(self) -> bool:
         """Say whether the text may be written in the person's editor: a secret is never put into a file."""
-        return self.field.kind in ("text", "list", "json") and not self.field.secret
+        return self.field.kind in ("text", "list", "json") and not self._may_hold_secret
+
+    @property
+    def _may_hold_secret(self) -> bool:
+        # Of JSON that is all of the answer, the warning alone says it: it is kept, without the secret.
+        return self.field.secret or WARNING in self.field.warnings
 
     def _label_words(self) -> list[tuple[str, str]]:
         words = super()._label_words()
@@ -113,7 +145,11 @@ class TextRow(FieldRow):
 
     def action_edit(self) -> None:
         """Write the text in the person's own editor."""
-        if self.has_editor and not self.frozen:
+        if self.frozen:
+            return
+        if self._may_hold_secret:
+            self.tell("no editor here: it would need the secret in a file")
+        elif self.has_editor:
             in_background(self.app, self._edit(), group="editor")
 
     async def _edit(self) -> None:
@@ -129,9 +165,10 @@ class TextRow(FieldRow):
             self.post_message(self.Changed(self))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Take each key."""
+        """Take each key; not those that a line got on its way out, when its text is already in an area."""
         event.stop()
-        self._typed(event.value)
+        if event.input is self.control:
+            self._typed(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter goes on to the next field; it never sends anything."""
@@ -159,21 +196,24 @@ class TextRow(FieldRow):
         text = event.text
         if self.frozen:
             return
-        if self.field.kind != "text" or self.field.secret:
-            text = " ".join(part for part in text.split("\n") if part)
-            event.input.value = text
+        if self.field.kind != "text":
+            event.input.value = " ".join(part for part in text.split("\n") if part)
+            self.tell("the lines of the paste are on one line now")
             return
         self._become_area(text)
         self._typed(text)
 
+    def on_paste_altered(self, event: PasteAltered) -> None:
+        """Say what was not taken to the letter: behind a mask nobody would see it."""
+        event.stop()
+        how = [word for word in event.how if word != LINE_ENDS or self.field.kind == "text"]
+        if not self.frozen:
+            for word in how:
+                self.tell(word)
+
 
 class ListRow(TextRow):
     """A list of free strings: one a line."""
-
-    def controls(self) -> ComposeResult:
-        if isinstance(self.control, SafeInput):
-            self.control = SafeTextArea(self._shown, compact=True, placeholder=self._placeholder())
-        yield self.control
 
     def _entry(self, text: str) -> Entry:
         return text.removesuffix("\n").split("\n") if text else []

@@ -14,6 +14,16 @@ SECRET = [
     "password", "userpassword", "dbPassword", "card_no", "cardnumber", "creditcard", "creditCardNumber",
     "access_tokens", "accesstoken", "tokens", "authtoken", "clientsecret", "privatekey", "totp", "mfa_code",
     "pincode", "passkey", "seed_phrase", "cc_number", "PAN", "Ｐassword", "API keys",
+    "One-time code", "oneTimeCode", "one_time_password", "2FA code", "2faCode", "two-factor code",
+    "security token", "pass phrase", "PIN code",
+    "login code", "backup codes", "Authentication code", "session token", "recovery key", "card's number",
+    "Passwort", "Passwörter", "Datenbankpasswort", "Kennwort", "Einmalcode", "Geheimzahl", "API-Schlüssel",
+    "Zugangsdaten", "Kreditkartennummer", "Sicherheitscode", "Bestätigungscode", "privater Schlüssel",
+    "mot de passe", "mot_de_passe", "Mot-de-passe", "Clé d'API", "clé privée", "code à usage unique", "jeton",
+    "Numéro de carte", "code de vérification",
+    "contraseña", "Contraseñas", "contrasena", "clave secreta", "código de verificación", "número de tarjeta",
+    "senha", "senhaDoUsuario", "palavra-passe", "chave de API", "código de segurança", "número do cartão",
+    "parola d'ordine", "chiave privata", "codice di verifica", "numero di carta", "credenziali",
 ]  # fmt: skip
 PLAIN = [
     "name",
@@ -26,6 +36,44 @@ PLAIN = [
     "monkey",
     "pinned",
     "panel",
+    "keyword",
+    "passport",
+    "passenger",
+    "bypass",
+    "secretary",
+    "postal code",
+    "source_code",
+    "error code",
+    "discount code",
+    "country code",
+    "one time",
+    "time code",
+    "security level",
+    "2FA",
+    "public key",
+    "primary key",
+    "card type",
+    "Kartenart",
+    "Kennzeichen",
+    "Kenntnis",
+    "Wort",
+    "Passfoto",
+    "Schlüsselwort",
+    "mot clé",
+    "passe",
+    "code postal",
+    "carte",
+    "palabra clave",
+    "clave",
+    "código postal",
+    "tarjeta",
+    "resenha",
+    "desenha",
+    "palavra-chave",
+    "senhor",
+    "parola chiave",
+    "codice fiscale",
+    "carta d'identità",
 ]
 
 
@@ -47,8 +95,9 @@ def test_a_description_tells_it_too(told: str) -> None:
     assert asks_for_secret("value", None, {"description": told}, "text")
 
 
-def test_how_many_tokens_is_no_secret() -> None:
-    assert not asks_for_secret("tokens", None, {"type": "integer"}, "number")
+@pytest.mark.parametrize("name", ["tokens", "access_tokens", "max_session_tokens", "jetons"])
+def test_how_many_tokens_is_no_secret(name: str) -> None:
+    assert not asks_for_secret(name, None, {"type": "integer"}, "number")
 
 
 def secrets_of(message: object, **properties: Any) -> list[str]:
@@ -56,17 +105,39 @@ def secrets_of(message: object, **properties: Any) -> list[str]:
     return [field.name for field in form.fields if field.secret]
 
 
+MESSAGES = [
+    "Enter your password",
+    "Please provide your GitHub token.",
+    "What is your PIN?",
+    "Paste the API key of the build farm",
+    "The one-time code that was sent to you",
+    "Credit card number, please",
+    "Please enter the 2FA code from your app",
+    "Type the one time password",
+    "Your security token, please",
+    "Bitte das Passwort eingeben",
+    "Wie lautet Ihre PIN?",
+    "Saisissez votre mot de passe",
+    "Introduzca su contraseña (CONTRASEÑA)",
+    "Digite a sua senha",
+    "Inserisci il codice di verifica",
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize("name", ["value"])
+def test_the_message_tells_it_of_a_list_too(name: str, message: str) -> None:
+    assert secrets_of(message, **{name: {"type": "array", "items": TEXT}}) == [name]
+
+
 @pytest.mark.parametrize(
-    "message",
-    [
-        "Enter your password",
-        "Please provide your GitHub token.",
-        "What is your PIN?",
-        "Paste the API key of the build farm",
-        "The one-time code that was sent to you",
-        "Credit card number, please",
-    ],
+    "message", ["What is your PIN?", "The 6-digit verification code", "Your CVC, please"]
 )
+def test_a_message_that_asks_for_a_secret_number_makes_one_of_it(message: str) -> None:
+    assert secrets_of(message, value={"type": "integer"}) == ["value"]
+
+
+@pytest.mark.parametrize("message", MESSAGES)
 @pytest.mark.parametrize("name", ["value", "Answer", "input"])
 def test_the_message_tells_where_the_only_field_has_a_name_that_does_not(name: str, message: str) -> None:
     assert secrets_of(message, **{name: TEXT}) == [name]
@@ -80,6 +151,10 @@ def test_the_message_tells_where_the_only_field_has_a_name_that_does_not(name: s
         ("Enter your user name and password", {"value": TEXT, "note": TEXT}),
         ("Shall the password be reset?", {"value": {"type": "boolean"}}),
         ("How many API keys?", {"value": {"type": "integer"}}),
+        ("At what time? Code review is at ten.", {"value": TEXT}),
+        ("Quel est le mot juste ?", {"value": TEXT}),
+        ("Welches Wort passt?", {"value": TEXT}),
+        ("What is your token name?", {"value": TEXT}),
         ("Which API key?", {"value": {"type": "string", "enum": ["a", "b"]}}),
         (None, {"value": TEXT}),
         (["Enter your password"], {"value": TEXT}),
