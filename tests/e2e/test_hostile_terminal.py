@@ -247,15 +247,8 @@ class Walk:
 
     def click_until(self, text: str, holds: Callable[[str], bool]) -> None:
         """Click *text* until that has happened: the screen may be laid out anew under the pointer."""
-        for _ in range(5):
-            if text in self.terminal.text():
-                self.terminal.click(text)
-            try:
-                self.terminal.wait_until(holds, f"a click on {text}", 5)
-                return
-            except AssertionError:
-                self.alive()
-        self.terminal.wait_until(holds, f"a click on {text}", 1)
+        self.terminal.click_until(text, holds, patience=5)
+        self.alive()
 
     def list_has_focus(self) -> bool:
         """Say whether keys go to the list: its highlighted line is then bold."""
@@ -307,19 +300,16 @@ def test_every_section_and_every_task_is_looked_at(scene: Scene, columns: int, r
     if walk.wide:
         walk.drawn("form.title", "form.pattern title")
     walk.click_until("Show JSON", lambda s: "Hide JSON" in s)
-    walk.terminal.click("Timeline")
-    walk.shows("status changed")
-    walk.terminal.click("Raw")
-    walk.shows("Everything sent and received")
-    walk.terminal.click("Overview")
+    walk.click_until("Timeline", lambda s: "status changed" in s)
+    walk.click_until("Raw", lambda s: "Everything sent and received" in s)
+    walk.click_until("Overview", lambda s: "Hide JSON" in s)
 
     for name, places in LOOKED_AT.items():
         section = TASK_SECTIONS[name]
         walk.open(section, f"t-{name}-")
         walk.sight(*places)
     walk.open("lost", "t-lost-")
-    walk.terminal.click("Timeline")
-    walk.shows("lost")
+    walk.click_until("Timeline", lambda s: "lost" in s)
     walk.end()
 
 

@@ -112,8 +112,8 @@ def test_an_address_is_agreed_to_and_drawn_for_a_phone_by_keys(tmp_path: Path, p
         terminal.send("enter")
         terminal.wait_for("Host  approvals.example.com", "QR code…", "Decline")
         terminal.wait_for("Another place than the server that asks", "http://127.0.0.1:")
-        terminal.click("QR code…")
-        terminal.wait_for("Tell demo that you agree", "Not now", "Show")
+        terminal.click_until("QR code…", lambda shown: "Tell demo that you agree" in shown)
+        terminal.wait_for("Not now", "Show")
         assert proxy.passed["tasks/update"] == 0
         terminal.click_until("Show", lambda shown: "▀" in shown and "for your phone" in shown)
         terminal.wait_for("▀▀▀▀", "for your phone")

@@ -19,6 +19,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import pyte
@@ -169,7 +170,7 @@ class Terminal:
         """
 
         def click() -> None:
-            if text in self.text():
+            with suppress(ValueError):  # it is not there just now
                 self.click(text)
 
         self._calmly(click, holds, f"a click on {text}", patience, tries)

@@ -178,11 +178,6 @@ class QuestionCard(Vertical):
         """Begin the time of grace again: the card has moved under the person's hand."""
         self._appearance.moved()
 
-    @property
-    def armed(self) -> bool:
-        """Say whether a key or a click may answer: it was pressed with this question on the screen."""
-        return self._appearance.is_settled(self.app)
-
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the card, and note when that was first; a card whose fields are still to come is not it."""
         if self.is_mounted:
@@ -191,16 +186,21 @@ class QuestionCard(Vertical):
 
     @property
     def _is_in_sight(self) -> bool:
-        """Say whether all of the card is on the screen, or as much of it as there is room for."""
+        """Say whether the card is on the screen from its top on, or as much of it as there is room for.
+
+        Lines that have come below meanwhile, such as what became of an answer, may be out of sight.
+        """
         holder = self.parent
         if not isinstance(holder, Widget):
             return False
-        seen: int = self.region.intersection(holder.region).height
-        return 0 < seen >= min(self.region.height, holder.region.height)
+        card, room = self.region, holder.region
+        seen: int = card.intersection(room).height
+        from_top = card.y >= room.y or card.height > room.height
+        return from_top and 0 < seen >= min(card.height, room.height) - 3
 
     def _is_meant(self) -> bool:
         """Say whether what was pressed can have been meant for this question; where not, say why."""
-        if not self.armed:
+        if not self._appearance.is_settled(self.app):
             self._say(
                 "This question has only just appeared here: look at it, then press again.",
                 "italic",
@@ -208,11 +208,11 @@ class QuestionCard(Vertical):
             )
             return False
         if not self._is_in_sight:
-            self.scroll_visible(animate=False)
             self.disarm()
             self._say(
                 "Not all of this question was in sight: look at it, then press again.", "italic", passing=True
             )
+            self.call_after_refresh(self.scroll_visible, animate=False)
             return False
         return True
 

@@ -123,7 +123,7 @@ class QuestionUrl(QuestionCard):
         self._not_now.focus()
 
     def _agree(self) -> None:
-        if self.phase != "asking" or not self.armed:
+        if self.phase != "asking" or not self._is_meant():
             return
         if host_of(self).engine is None:
             self._say("Still connecting: try again in a moment. Nothing was answered.", "$text-warning")
