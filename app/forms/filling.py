@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from app.forms import choosing
+from app.forms.choosing import NoChoice, choice_for, choose, listing
 from app.forms.formats import format_problem
 from app.forms.jsonvalues import (
     NO_NUMBER,
@@ -64,7 +64,7 @@ def value_of(field: Field, entry: Entry | Absent, judge: Judge) -> Any:
 
 def _is_cleared(field: Field, entry: Entry | Absent) -> bool:
     if entry == "" and field.kind in ("choice", "constant", "choices"):
-        return choosing.choice_for(field.choices, "") is None
+        return choice_for(field.choices, "") is None
     if entry == "" and field.kind == "text" and not field.nullable:
         return True
     return entry == "" or entry == []
@@ -88,13 +88,13 @@ def _typed(field: Field, entry: Entry | Absent) -> Any:
         raise Refused("it holds half a character (a lone surrogate), which can't be sent")
     try:
         if field.kind == "choices":
-            return [choosing.choose(field.choices, text).value for text in texts]
+            return [choose(field.choices, text).value for text in texts]
         if field.kind == "list":
             return texts
         if len(texts) != 1:
             raise Refused(f"takes one value, not {len(texts)}")
         return _one(field, texts[0])
-    except (Malformed, choosing.NoChoice) as error:
+    except (Malformed, NoChoice) as error:
         raise Refused(str(error)) from None
 
 
@@ -119,7 +119,7 @@ def _one(field: Field, text: str) -> Any:
         case "choice" | "constant":
             if field.nullable and text.strip() == "null" and not _has_text(field, text):
                 return None
-            return choosing.choose(field.choices, text).value
+            return choose(field.choices, text).value
         case _:
             return _json(text)
 
@@ -155,8 +155,8 @@ def _shape_problem(field: Field, value: Any) -> str | None:
         return None if field.nullable else "null is not one of its values"
     match field.kind:
         case "choice" | "constant":
-            if choosing.choice_for(field.choices, value) is None:
-                return f"not one of the choices: {choosing.listing(field.choices)}"
+            if choice_for(field.choices, value) is None:
+                return f"not one of the choices: {listing(field.choices)}"
             return scalar_problem(field.schema, value)
         case "text":
             return scalar_problem(field.schema, value) if isinstance(value, str) else "a text is expected"
@@ -256,7 +256,7 @@ def entry_for(field: Field, value: Any) -> Entry:
     if value is None and field.kind != "json":
         return None
     if field.kind in ("choice", "constant"):
-        choice = choosing.choice_for(field.choices, value)
+        choice = choice_for(field.choices, value)
         return choice.entry if choice is not None else encode(value)
     if field.kind in ("choices", "list") and isinstance(value, list):
         return [_member_entry(field, item) for item in value]
@@ -266,7 +266,7 @@ def entry_for(field: Field, value: Any) -> Entry:
 
 
 def _member_entry(field: Field, value: Any) -> str:
-    choice = choosing.choice_for(field.choices, value)
+    choice = choice_for(field.choices, value)
     if choice is not None:
         return choice.entry
     return value if isinstance(value, str) else encode(value)

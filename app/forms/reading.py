@@ -7,16 +7,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, cast
 
-from app.forms import choosing, hints, secrets
+from app.forms.choosing import choices
 from app.forms.filling import value_problem
 from app.forms.flatten import Flat, Flattener
 from app.forms.form import Form
 from app.forms.formats import NAMES
+from app.forms.hints import hint
 from app.forms.jsonvalues import encode
 from app.forms.judge import Judge
 from app.forms.merging import NotFlat, types_of
 from app.forms.model import Choice, Field, Kind, SchemaRefused
 from app.forms.schemas import Schema, read_schema
+from app.forms.secrets import WARNING, asks_for_secret, message_asks_for_secret
 from app.text import is_inert, plural
 
 MAX_FIELDS: Final = 500
@@ -128,7 +130,7 @@ class _Reader:
         default: Any = root.get("default", {})
         has_default = isinstance(default, dict) and ("default" in root or not self.judge.problem({}, root))
         # Not masked, since the rest must be seen: what is typed for a secret is taken out where it is kept.
-        asked = (secrets.WARNING,) if self._secret_inside(root) else ()
+        asked = (WARNING,) if self._secret_inside(root) else ()
         field = Field(
             name="",
             kind="json",
@@ -178,8 +180,8 @@ class _Reader:
         choices = _choices(kind, items if items is not None else flat)
         has_default, default = _default(kind, shown, choices)
         secret = (
-            secrets.asks_for_secret(name, shown.get("title"), shown, kind)
-            or secrets.message_asks_for_secret(self.message, name, kind)
+            asks_for_secret(name, shown.get("title"), shown, kind)
+            or message_asks_for_secret(self.message, name, kind)
             or (kind == "json" and self._secret_inside(node))
         )
         warnings = ["the server requires it and doesn't describe it"] if undescribed else []
@@ -187,7 +189,7 @@ class _Reader:
             warnings.append("the server admits no value for it")
         warnings += self.schema.complaints(node)[:MAX_WARNINGS]
         if secret:
-            warnings.append(secrets.WARNING)
+            warnings.append(WARNING)
         if has_default and not _inert_value(default):
             warnings.append("its default holds control characters")
         field = Field(
@@ -203,7 +205,7 @@ class _Reader:
             choices=choices,
             secret=secret,
             warnings=tuple(dict.fromkeys(warnings)),
-            hint=hints.hint(kind, schema, choices),
+            hint=hint(kind, schema, choices),
             multiline=_multiline(kind, shown),
             format=_format(schema, kind),
             schema=schema,
@@ -217,7 +219,7 @@ class _Reader:
         inside = islice(self.schema.reach(node), MAX_FIELDS)
         named = ((name, part) for each in inside for name, part in each.get("properties", {}).items())
         return any(
-            secrets.asks_for_secret(name, None, part if isinstance(part, dict) else {}, "text")
+            asks_for_secret(name, None, part if isinstance(part, dict) else {}, "text")
             for name, part in named
             if not isinstance(part, dict) or part.get("type") in (None, "string")
         )
@@ -287,8 +289,8 @@ def _choices(kind: Kind, flat: Flat | None) -> tuple[Choice, ...]:
         return ()
     if kind == "constant":
         # The title beside a constant is the field's, not the value's.
-        return choosing.choices([(value, None) for value, _ in flat.options])
-    return choosing.choices(flat.options)
+        return choices([(value, None) for value, _ in flat.options])
+    return choices(flat.options)
 
 
 def _default(kind: Kind, words: Mapping[str, Any], choices: tuple[Choice, ...]) -> tuple[bool, Any]:

@@ -35,7 +35,7 @@ async def inbox(root: Path, script: str) -> AsyncIterator[Inbox]:
 
 async def test_a_server_that_tells_of_its_tasks_is_listened_to(tmp_path: Path) -> None:
     async with inbox(tmp_path, "fastmcp_ext_server.py") as box:
-        slow = (await box.engine.call("real", "slow", json.dumps({"seconds": 4}))).key
+        slow = (await box.engine.call("real", "slow", json.dumps({"seconds": 15}))).key
         await box.until(lambda: box.engine.observing("real") == "subscribed")
         asking = (await box.engine.call("real", "ask", "{}")).key
         await box.until(lambda: box.task(asking).section == "needs-you")
