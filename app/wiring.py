@@ -54,10 +54,6 @@ async def open_engine(paths: Paths, environ: Mapping[str, str] = os.environ) -> 
     """
     import asyncio
 
-    # Both the engine and the screens need it: loaded before there are two threads that import (a package that
-    # two of them begin at once may be seen half made).
-    import app.forms  # noqa: F401
-
     def load() -> type[InboxEngine]:
         from app.engine.engine import InboxEngine
 

@@ -12,7 +12,7 @@ from app.cli.calling import finish_outcome
 from app.cli.exits import FAILURES, CommandError, Exit, usage
 from app.cli.finding import named_by, print_instead, question_meant
 from app.cli.output import command_name, json_line, words
-from app.cli.parts import NOTHING, Asker, Parts, load, resolve, run_async
+from app.cli.parts import Asker, Parts, load, resolve, run_async
 from app.cli.showing import address_lines, text_of
 from app.cli.tasks import json_option, open_keys
 from app.engine.commands import (
@@ -177,7 +177,7 @@ def _said(
     return Said(action, accept, fields, nulls, explicit=bool(used))
 
 
-def compose(question: QuestionRecord, said: Said, asker: Asker = NOTHING) -> Answer:
+def compose(question: QuestionRecord, said: Said, asker: Asker) -> Answer:
     """Return the answer to *question*; raises `CommandError` (usage) when it is not valid, field by field.
 
     *asker* is what is known of its server.
@@ -185,7 +185,6 @@ def compose(question: QuestionRecord, said: Said, asker: Asker = NOTHING) -> Ans
     from app.cli.shapes import parsed
 
     abilities = asker.abilities
-
     name = f"{inert_line(str(question.task))} {inert_line(question.key)}"
     request = parsed(question.request_json)
     if not isinstance(request, dict):

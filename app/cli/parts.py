@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.cli.exits import CommandError, Exit, usage
 from app.config import NONE, Abilities, ServerEntry, ServersFile, servers
@@ -36,9 +36,6 @@ class Asker:
     """What it may ask beside elicitations."""
     url: str | None = None
     """Its address; ``None``: it has none."""
-
-
-NOTHING: Final = Asker()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +74,8 @@ class Parts:
 
     def asker(self, server: str) -> Asker:
         """Return what is known of a server that asks; nothing where its entry can't be used."""
-        file = ServersFile(self.paths.servers_file)
-        return Asker(file.abilities(server), file.url(server))
+        entry = ServersFile(self.paths.servers_file).usable(server)
+        return Asker() if entry is None else Asker(entry.abilities, entry.url)
 
 
 @asynccontextmanager

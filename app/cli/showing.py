@@ -14,7 +14,7 @@ from app.cli.output import (
     short_key,
     status_words,
 )
-from app.cli.parts import NOTHING, Asker
+from app.cli.parts import Asker
 from app.engine.commands import REFUSED_HERE, answerable, asks_too_much, is_refused_here, unanswerable
 from app.text import inert, inert_line
 from app.urls import UrlReview, review_url
@@ -29,7 +29,7 @@ _ANSWERED: Final[tuple[QuestionState, ...]] = ("queued", "sent", "acknowledged",
 _DETAILS: Final = ("key", "to", "message", "reason", "problem", "taskId")
 
 
-def question_lines(question: QuestionRecord, asker: Asker = NOTHING) -> list[str]:
+def question_lines(question: QuestionRecord, asker: Asker) -> list[str]:
     """Return a question in the server's own words, each line marked as the server's, and how to answer it.
 
     *asker* is what is known of its server.
@@ -180,9 +180,7 @@ def _title(field: Field) -> str:
     return inert_line(": ".join(part for part in parts if part), 200)
 
 
-def task_lines(
-    task: TaskRecord, questions: Sequence[QuestionRecord], now: int, asker: Asker = NOTHING
-) -> list[str]:
+def task_lines(task: TaskRecord, questions: Sequence[QuestionRecord], now: int, asker: Asker) -> list[str]:
     """Return one task for a person, without its result; *asker* as in `question_lines`."""
     state = task.state
     pairs = [

@@ -67,21 +67,18 @@ class ServersFile:
         """Add or replace an entry that is started; returns warnings. Raises `ConfigError`, as `add` does."""
         return add_command(self.path, name, command, args, env, cwd)
 
-    def abilities(self, name: str) -> Abilities:
-        """Return what a server may ask beside elicitations; nothing where its entry can't be used."""
-        try:
-            entry = self.entries().get(name)
-        except ConfigError:
-            return NONE
-        return NONE if entry is None or entry.problem is not None else entry.abilities
-
-    def url(self, name: str) -> str | None:
-        """Return the address of a server; ``None`` where it has none, or its entry can't be used."""
+    def usable(self, name: str) -> ServerEntry | None:
+        """Return an entry that can be used; ``None`` where there is none, or the file can't be read."""
         try:
             entry = self.entries().get(name)
         except ConfigError:
             return None
-        return None if entry is None or entry.problem is not None else entry.url
+        return None if entry is None or entry.problem is not None else entry
+
+    def abilities(self, name: str) -> Abilities:
+        """Return what a server may ask beside elicitations; nothing where its entry can't be used."""
+        entry = self.usable(name)
+        return NONE if entry is None else entry.abilities
 
     def remove(self, name: str) -> None:
         """Remove an entry. Raises `ConfigError`, `UnknownServer` among them."""

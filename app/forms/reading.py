@@ -82,9 +82,8 @@ class _Reader:
         if reason is not None:
             fields: tuple[Field, ...] = (self._whole_field(reason),)
         else:
-            self.message = (
-                self.message if len(names) == 1 else ""
-            )  # else nobody knows which field it is about
+            if len(names) > 1:
+                self.message = ""  # nobody knows which of them it is about
             fields = tuple(self.field(name, properties.get(name), name in required) for name in names)
         return Form(
             fields=fields,

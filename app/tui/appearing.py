@@ -23,6 +23,7 @@ class Appearance:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._since: float | None = None
+        self._is_touched = False
 
     def seen(self) -> None:
         """It is being painted."""
@@ -33,6 +34,15 @@ class Appearance:
         """Begin the moment anew: it has moved under the person's hand."""
         if self._since is not None:
             self._since = self._monotonic()
+
+    def touched(self) -> None:
+        """A person has done something with it: from then on it grows under their own hand."""
+        self._is_touched = True
+
+    def grown(self) -> None:
+        """It takes another room: what nobody has touched and takes its place only now was not read before."""
+        if not self._is_touched:
+            self.moved()
 
     def is_settled(self, app: App[object]) -> bool:
         """Say whether what is pressed now was meant for it.

@@ -136,7 +136,6 @@ class TogetherScreen(Screen[None]):
             self.fields = FormFields(form_asked(self.params), read_draft(draft_json))
         self.sending = False
         self._appearance = Appearance(monotonic)
-        self._touched = False
         self._body = VerticalScroll(can_focus=False)
         self._title = InertLine("", classes="title")
         self._review = InertText("", classes="review")
@@ -278,7 +277,7 @@ class TogetherScreen(Screen[None]):
     def on_form_fields_changed(self, event: FormFields.Changed) -> None:
         """Keep the draft, and the shown JSON true; what was said of the form before is no longer so."""
         event.stop()
-        self._touched = True
+        self._appearance.touched()
         if not self.sending:
             self._say("")
         self._keep()
@@ -286,10 +285,9 @@ class TogetherScreen(Screen[None]):
             self._show_review()
 
     def on_form_fields_grown(self, event: FormFields.Grown) -> None:
-        """What nobody has touched and takes its place only now was not read before."""
+        """The fields have come, or take another room."""
         event.stop()
-        if not self._touched:
-            self._appearance.moved()
+        self._appearance.grown()
 
     def action_read(self, pages: int) -> None:
         """Scroll what is asked."""

@@ -59,11 +59,14 @@ class AllAtOnce(Vertical):
 
     def follow(self, cards: Sequence[QuestionCard]) -> None:
         """Offer it where several of *cards* are forms that wait for an answer."""
-        self._forms = tuple(c for c in cards if type(c) is QuestionForm and c.phase == "asking")
-        self.set_class(len(self._forms) > 1, "offered")
-        self._offer.label = content(f"Accept all {len(self._forms)} in one update…")
-        self._send.label = content(f"Send all {len(self._forms)}")
-        if self.has_class("asked") and [f.question.id for f in self._forms] != [id for id, _ in self._listed]:
+        forms = tuple(c for c in cards if type(c) is QuestionForm and c.phase == "asking")
+        if forms == self._forms:
+            return
+        self._forms = forms
+        self.set_class(len(forms) > 1, "offered")
+        self._offer.label = content(f"Accept all {len(forms)} in one update…")
+        self._send.label = content(f"Send all {len(forms)}")
+        if self.has_class("asked"):
             self._leave("The questions have changed: nothing was sent.")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

@@ -82,8 +82,6 @@ class QuestionCard(Vertical):
         self._focus_wanted = False
         self._most = 0
         self._is_passing = False
-        self._touched = False
-        """Whether a person has done something with it: from then on it grows under their own hand."""
         self._appearance = Appearance(monotonic)
         self._notice = InertText("", classes="notice")
         self._status = InertText("", classes="status")
@@ -306,7 +304,7 @@ class QuestionCard(Vertical):
             return
         if not self._is_meant():
             return
-        self._touched = True
+        self._appearance.touched()
         ready, content_json = self.answer_content()
         if ready:
             self.give("accept", content_json)

@@ -92,7 +92,7 @@ class QuestionForm(QuestionCard):
     def on_form_fields_changed(self, event: FormFields.Changed) -> None:
         """Keep the draft, and the shown JSON true; what was said of the form before is no longer so."""
         event.stop()
-        self._touched = True
+        self._appearance.touched()
         if self._is_passing:
             self._say("")
         drafts_of(self.app).keep(self.question.id, self.fields.draft_json)
@@ -100,10 +100,9 @@ class QuestionForm(QuestionCard):
             self._show_review()
 
     def on_form_fields_grown(self, event: FormFields.Grown) -> None:
-        """What nobody has touched and takes its place only now was not read before."""
+        """The fields have come, or take another room."""
         event.stop()
-        if not self._touched:
-            self.disarm()
+        self._appearance.grown()
 
     def take_draft(self) -> None:
         """Show the draft anew: it was typed elsewhere."""

@@ -140,3 +140,10 @@ async def test_forgetting_a_task_keeps_its_answers_in_the_log(asked: Inbox, serv
     after = asked.reader.events(KEY)
     assert after[:-1] == before
     assert after[-1].kind == "forgotten"
+
+
+def test_who_answers_is_not_what_anybody_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = system_user()
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "ceo")
+    assert system_user() == before != "ceo"
